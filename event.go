@@ -1,0 +1,86 @@
+package troupe
+
+import "time"
+
+// An Event is something that happened in a run. All but [Streaming] and [Sent]
+// belong in the log; [State.Apply] makes the conversation of them.
+type Event interface{ event() }
+
+type (
+	// Started is the first event of a log: what the agent began with.
+	Started struct {
+		Agent      string
+		Definition string
+		Parent     string `json:",omitempty"` // agent that started it
+		Call       string `json:",omitempty"` // the parent's tool use
+		Depth      int    `json:",omitempty"` // 0 is the lead
+		Request    Request
+		Mode       string
+		Place      Place
+	}
+	// Received carries a message that entered the conversation. From says
+	// on whose behalf: "user" or "runtime". Only what comes from the user can
+	// carry a permission.
+	Received struct {
+		ID      string `json:",omitempty"`
+		From    string
+		Message Message
+	}
+	// Sent carries the exact bytes of a request's body, before they go out.
+	Sent struct{ Body []byte }
+	// Streaming carries a fragment of the reply in progress.
+	Streaming struct{ Delta }
+	// Replied carries a finished assistant message, or what there was of it
+	// when the run was stopped.
+	Replied struct{ Reply }
+	// ToolStarted, Decided and ToolEnded are the life of a tool call, which
+	// Use names by its ID.
+	ToolStarted struct{ Use, Name string }
+	Decided     struct {
+		Use     string
+		Verdict Verdict
+	}
+	ToolEnded struct {
+		Use    string
+		Result Result
+		Took   time.Duration
+	}
+	// Switched changes what is not empty in it.
+	Switched struct {
+		Model  string `json:",omitempty"`
+		Effort string `json:",omitempty"`
+		Mode   string `json:",omitempty"`
+	}
+	// Ended is the last event of a run, unless its consumer left first.
+	// Text is the last non-empty text of the agent in this run.
+	Ended struct {
+		Reason Reason
+		Text   string
+		Turns  int
+		Usage  Usage
+		Err    string `json:",omitempty"`
+	}
+)
+
+// A Reason says why a run ended.
+type Reason string
+
+// The reasons. All but Done come with an error.
+const (
+	Done        Reason = "completed"
+	OutOfTurns  Reason = "max_turns"
+	Interrupted Reason = "interrupted"
+	Failed      Reason = "failed"
+)
+
+func (Started) event()     {}
+func (Received) event()    {}
+func (Sent) event()        {}
+func (Streaming) event()   {}
+func (Replied) event()     {}
+func (ToolStarted) event() {}
+func (Decided) event()     {}
+func (ToolEnded) event()   {}
+func (Switched) event()    {}
+func (Retrying) event()    {}
+func (Ended) event()       {}

@@ -1,0 +1,87 @@
+package troupe
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// A Role says who wrote a message.
+type Role string
+
+// The two roles of a conversation. Results of tools are part of a User message.
+const (
+	User      Role = "user"
+	Assistant Role = "assistant"
+)
+
+// A Message is one turn of a conversation. Messages are values: once a
+// message has been appended to a conversation nobody changes it.
+type Message struct {
+	Role    Role
+	Content Blocks
+}
+
+// Blocks is the content of a message; it has a JSON form of its own.
+type Blocks []Block
+
+// A Block is one piece of a message: [Text], [Image], [Thinking], [Opaque],
+// [ToolUse] or [ToolResult].
+type Block interface{ block() }
+
+type (
+	// Text is plain text.
+	Text string
+	// Image is a picture: its media type and its bytes in base64.
+	Image struct{ Media, Data string }
+	// Thinking is model reasoning. Provider says who can take it back; it goes
+	// back to that provider unchanged, with its Signature, and to no other.
+	Thinking struct{ Text, Signature, Provider string }
+	// Opaque is a block that only its Provider understands. It goes back to
+	// that provider byte for byte, and to no other.
+	Opaque struct{ Provider, JSON string }
+	// ToolUse is a model's request to call a tool. In a conversation Input is
+	// a compact JSON object.
+	ToolUse struct {
+		ID, Name string
+		Input    json.RawMessage
+	}
+	// ToolResult answers the ToolUse that has the same ID. Its content is Text
+	// and Image.
+	ToolResult struct {
+		ID      string
+		Content Blocks
+		IsError bool `json:",omitempty"`
+	}
+)
+
+func (Text) block()       {}
+func (Image) block()      {}
+func (Thinking) block()   {}
+func (Opaque) block()     {}
+func (ToolUse) block()    {}
+func (ToolResult) block() {}
+
+// Say is a message of plain text.
+func Say(r Role, text string) Message { return Message{r, Blocks{Text(text)}} }
+
+// ToolUses returns the tool calls in m, in order.
+func (m Message) ToolUses() []ToolUse {
+	var out []ToolUse
+	for _, b := range m.Content {
+		if u, ok := b.(ToolUse); ok {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// Text returns the text blocks of b, joined.
+func (b Blocks) Text() string {
+	var s strings.Builder
+	for _, c := range b {
+		if t, ok := c.(Text); ok {
+			s.WriteString(string(t))
+		}
+	}
+	return s.String()
+}
