@@ -1,0 +1,129 @@
+// Package delegate holds the tool by which an agent gives work to others.
+//
+// What an agent may hand down is its [Scope]: a value that the agent's own
+// Agent tool holds, made when the agent is made. A child's scope is its
+// parent's, narrowed: one level deeper, with at most the same rights. There is
+// no table of live agents to look into and nobody to ask.
+package delegate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/permission"
+)
+
+var (
+	// ErrDepth reports agents below agents below agents.
+	ErrDepth = errors.New("depth limit reached")
+	// ErrNested reports a definition that is among the agents above already.
+	ErrNested = errors.New("an agent of this type is among those above")
+	// ErrType reports an unknown or denied type of agent.
+	ErrType = errors.New("no such type of agent")
+	// ErrNoTools reports a definition of which no tool exists.
+	ErrNoTools = errors.New("none of the tools in its definition exists")
+)
+
+// Default is the type of agent that is started when none is named.
+const Default = "general-purpose"
+
+// Shared is what all agents of a session have in common. It is not changed
+// once the session runs.
+type Shared struct {
+	Definitions []troupe.Definition // sorted by name
+	Tools       []string            // names of all tools of the session
+	Depth       int                 // how deep agents may nest; the lead is at 0
+	NewID       func() string       // of an agent; safe for concurrent use
+	// Resolve makes the full name of a model, "provider/name", of what a call
+	// or a definition says; parent is the full name of the parent's.
+	Resolve func(name, parent string) (string, error)
+	// Equip makes the tools and the guard of a child.
+	Equip func(ctx context.Context, child Scope, d troupe.Definition) (Kit, error)
+	// Introduce returns what a child is told of the place where it works, to
+	// stand in front of its first prompt; "" is nothing.
+	Introduce func(d troupe.Definition, p troupe.Place) string
+	// Record is troupe.Run with the agent's log around it; s goes first.
+	Record func(ctx context.Context, s troupe.Started, first troupe.Received, c troupe.Config) iter.Seq2[troupe.Event, error]
+	Model  troupe.Model
+	Now    func() time.Time
+}
+
+// A Kit is what an agent works with. Close releases all that was made for it.
+type Kit struct {
+	Tools []troupe.Tool
+	Guard troupe.Guard
+	Close func() error
+}
+
+// A Scope is what one agent may hand down.
+type Scope struct {
+	*Shared
+	Agent  string
+	Chain  []troupe.Definition // from the lead down to this agent
+	Policy permission.Policy
+	Types  []string // the only types it may start; nil is no limit
+}
+
+// Depth is how deep the agent is: 0 for the lead.
+func (s Scope) depth() int { return len(s.Chain) - 1 }
+
+// May reports whether the agent can start others at all.
+func (s Scope) May() bool { return s.depth() < s.Shared.Depth && len(s.Startable()) > 0 }
+
+// Startable returns the definitions that the agent may start.
+func (s Scope) Startable() []troupe.Definition {
+	var out []troupe.Definition
+	for _, d := range s.Definitions {
+		if (s.Types == nil || slices.Contains(s.Types, d.Name)) && !s.Policy.DeniesAgent(d.Name) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// find returns the definition of a type that the agent may start.
+func (s Scope) find(name string) (troupe.Definition, error) {
+	if name == "" {
+		name = Default
+	}
+	var names []string
+	for _, d := range s.Startable() {
+		if d.Name == name {
+			return d, nil
+		}
+		names = append(names, d.Name)
+	}
+	return troupe.Definition{}, fmt.Errorf("%w: %q; there are: %s", ErrType, name, strings.Join(names, ", "))
+}
+
+// child narrows s for an agent of definition d. Types of our own making nest
+// up to the limit; a user's type would only meet itself again.
+func (s Scope) child(id string, d troupe.Definition) (Scope, error) {
+	if s.depth() >= s.Shared.Depth {
+		return Scope{}, fmt.Errorf("%w: agents nest %d deep at most", ErrDepth, s.Shared.Depth)
+	}
+	if d.Source != "built-in" && slices.ContainsFunc(s.Chain, func(c troupe.Definition) bool { return c.Name == d.Name }) {
+		return Scope{}, fmt.Errorf("%w: %s", ErrNested, d.Name)
+	}
+	c := s
+	c.Agent = id
+	c.Chain = append(slices.Clip(s.Chain), d)
+	c.Policy = s.Policy.Narrow(permission.Mode(d.Mode), nil)
+	_, c.Types = splitTypes(d.Tools)
+	return c, nil
+}
+
+// Narrowed reports the mode that a definition asked for and did not get, as it
+// is wider than its parent's; "" if it got what it asked for.
+func (s Scope) narrowed(d troupe.Definition) string {
+	if d.Mode != "" && s.Policy.Mode != permission.Mode(d.Mode) {
+		return d.Mode
+	}
+	return ""
+}

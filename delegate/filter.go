@@ -1,0 +1,58 @@
+package delegate
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/troupe-sh/troupe"
+)
+
+// agentTool is the name of the tool of this package.
+const agentTool = "Agent"
+
+// Filter returns which of the tools in all an agent of definition d has, in
+// their order. An agent starts others only if its definition names the Agent
+// tool, and may says whether one in its place can. A definition that names
+// tools of which none exists is an error: it never means all of them.
+func Filter(d troupe.Definition, all []string, may bool) ([]string, error) {
+	named, _ := splitTypes(d.Tools)
+	var out []string
+	for _, name := range all {
+		switch {
+		case matchAny(d.Disallowed, name):
+		case name == agentTool && !(may && slices.Contains(named, agentTool)):
+		case d.Tools == nil || matchAny(named, name):
+			out = append(out, name)
+		}
+	}
+	if len(d.Tools) > 0 && !slices.ContainsFunc(all, func(n string) bool { return matchAny(named, n) }) {
+		return nil, fmt.Errorf("agent %s (%s): %w: %s", d.Name, d.Source, ErrNoTools, strings.Join(d.Tools, ", "))
+	}
+	return out, nil
+}
+
+func matchAny(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		prefix, star := strings.CutSuffix(p, "*")
+		return p == name || star && strings.HasPrefix(name, prefix)
+	})
+}
+
+// splitTypes takes the types out of an entry such as "Agent(Explore, Plan)":
+// the agent has the tool, and may start only those.
+func splitTypes(tools []string) (names, types []string) {
+	for _, t := range tools {
+		inner, ok := strings.CutPrefix(t, agentTool+"(")
+		inner, closed := strings.CutSuffix(inner, ")")
+		if !ok || !closed {
+			names = append(names, t)
+			continue
+		}
+		names = append(names, agentTool)
+		for name := range strings.SplitSeq(inner, ",") {
+			types = append(types, strings.TrimSpace(name))
+		}
+	}
+	return names, types
+}

@@ -1,0 +1,120 @@
+// Package cli is the face of troupe without a screen: it makes of the records
+// of a session what `troupe -p` prints, in three formats, and the timeline
+// that a person follows.
+//
+// A [Face] is told of every record of every agent, in order, and at the end of
+// the outcome. It holds no rule of the product: what it prints is what the
+// log says.
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/session"
+)
+
+// A Face prints a run. It is used by one goroutine.
+type Face interface {
+	// Record is called for each record, in order. An error ends the run: what
+	// is printed can no longer be read.
+	Record(r session.Record) error
+	// Finish prints the result. The last call.
+	Finish(o Outcome) error
+}
+
+// An Outcome is how a run ended.
+type Outcome struct {
+	Ended troupe.Ended
+	Tally *Tally
+	Took  time.Duration
+}
+
+// Text is the face for people and pipes: the answer on out, and one line about
+// the run on notes.
+type Text struct {
+	Out, Notes io.Writer
+	Session    string
+}
+
+// Record implements [Face].
+func (Text) Record(session.Record) error { return nil }
+
+// Finish implements [Face].
+func (t Text) Finish(o Outcome) error {
+	if o.Ended.Text != "" {
+		if _, err := fmt.Fprintln(t.Out, o.Ended.Text); err != nil {
+			return fmt.Errorf("write the answer: %w", err)
+		}
+	}
+	_, err := fmt.Fprintln(t.Notes, Summary(o, t.Session))
+	return err
+}
+
+// Summary is the line about a run: how it ended if not well, turns, tokens,
+// cost, denials, session.
+func Summary(o Outcome, id string) string {
+	var parts []string
+	if o.Ended.Reason != troupe.Done {
+		parts = append(parts, fmt.Sprintf("%s: %s", o.Ended.Reason, o.Ended.Err))
+	}
+	parts = append(parts, plural(o.Ended.Turns, "turn"), tokens(o.Tally.Usage())+" tokens", Money(o.Tally.Cost()))
+	if d := len(o.Tally.Denials); d > 0 {
+		parts = append(parts, plural(d, "call")+" denied: "+denied(o.Tally.Denials))
+	}
+	return strings.Join(append(parts, "session "+id), " · ")
+}
+
+// denied names the tools that were denied, and the reason of the first.
+func denied(ds []Denial) string {
+	var names []string
+	seen := map[string]bool{}
+	for _, d := range ds {
+		if !seen[d.Tool] {
+			seen[d.Tool] = true
+			names = append(names, d.Tool)
+		}
+	}
+	return strings.Join(names, ", ") + " (" + oneLine(ds[0].Verdict.Reason, 200) + ")"
+}
+
+// Money is a cost in dollars; what is not known is never shown as nothing.
+func Money(dollars float64, known bool) string {
+	switch {
+	case !known:
+		return "cost unknown"
+	case dollars > 0 && dollars < 0.01:
+		return fmt.Sprintf("$%.4f", dollars)
+	}
+	return fmt.Sprintf("$%.2f", dollars)
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
+
+func tokens(u troupe.Usage) string { return group(u.Total()) }
+
+// group writes a number with a comma at each thousand.
+func group(n int) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// oneLine is the beginning of s as one line that a screen can show.
+func oneLine(s string, limit int) string {
+	s = strings.Join(strings.Fields(Clean(s)), " ")
+	if r := []rune(s); len(r) > limit {
+		return string(r[:limit-1]) + "…"
+	}
+	return s
+}

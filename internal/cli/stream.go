@@ -1,0 +1,229 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/google/uuid"
+
+	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/session"
+)
+
+// About is what the first line of a stream tells of the session.
+type About struct {
+	Session, Dir, Model, Mode, Key, Version string
+	Tools, Agents                           []string
+}
+
+// Stream is the face for programs: one JSON object a line for all that
+// happens, in the form known as stream-json, and the result as the last.
+type Stream struct {
+	Out   io.Writer
+	Tally *Tally
+	About About
+}
+
+// object is a message of the stream; encoding sorts its keys.
+type object map[string]any
+
+func (s *Stream) print(o object) error {
+	o["uuid"] = uuid.NewString()
+	o["session_id"] = s.About.Session
+	return printJSON(s.Out, o)
+}
+
+func printJSON(w io.Writer, o object) error {
+	b, err := troupe.Encode(o)
+	if err != nil {
+		return fmt.Errorf("encode a message: %w", err)
+	}
+	if _, err := w.Write(append(b, '\n')); err != nil {
+		return fmt.Errorf("write a message: %w", err)
+	}
+	return nil
+}
+
+// Begin prints the first line.
+func (s *Stream) Begin() error {
+	a := s.About
+	return s.print(object{
+		"type": "system", "subtype": "init", "cwd": a.Dir, "tools": list(a.Tools), "agents": list(a.Agents), "model": a.Model,
+		"permissionMode": a.Mode, "apiKeySource": a.Key, "troupe_version": a.Version,
+		"mcp_servers": []any{}, "slash_commands": []any{}, "skills": []any{}, "plugins": []any{}, "output_style": "default",
+	})
+}
+
+func list(s []string) []string {
+	if s == nil {
+		return []string{}
+	}
+	return s
+}
+
+// Record implements [Face]. Of agents below the lead only calls and results
+// are printed, with the call of the lead or agent that started them.
+func (s *Stream) Record(r session.Record) error {
+	a := s.Tally.agents[r.Agent]
+	switch ev := r.Event.(type) {
+	case troupe.Replied:
+		content := ev.Message.Content
+		if a.call != "" {
+			content = callsOnly(content)
+		}
+		if len(content) == 0 {
+			return nil
+		}
+		return s.print(object{"type": "assistant", "parent_tool_use_id": parent(a), "timestamp": r.Time, "message": object{
+			"id": fmt.Sprintf("msg_%s_%d", a.id, r.Line), "type": "message", "role": "assistant", "model": ev.Model,
+			"content": blocks(content), "stop_reason": ev.Stop, "stop_sequence": nil, "usage": usage(ev.Usage)}})
+	case troupe.ToolEnded:
+		o := object{"type": "user", "parent_tool_use_id": parent(a), "timestamp": r.Time, "message": object{"role": "user",
+			"content": []any{block(troupe.ToolResult{ID: ev.Use, Content: ev.Result.Content, IsError: ev.Result.IsError})}}}
+		if ev.Result.Data != nil {
+			o["tool_use_result"] = ev.Result.Data
+		}
+		return s.print(o)
+	case troupe.Decided:
+		if ev.Verdict.Effect == troupe.Allow {
+			return nil
+		}
+		o := object{"type": "system", "subtype": "permission_denied", "tool_name": a.uses[ev.Use].Name, "tool_use_id": ev.Use,
+			"decision_reason_type": ev.Verdict.By, "decision_reason": ev.Verdict.Reason, "message": ev.Verdict.Reason}
+		if a.call != "" {
+			o["agent_id"] = a.id
+		}
+		return s.print(o)
+	case troupe.Retrying:
+		return s.print(object{"type": "system", "subtype": "api_retry", "attempt": ev.Attempt, "max_retries": ev.Of,
+			"retry_delay_ms": ev.After.Milliseconds(), "error_status": status(ev.Status), "error": ev.Cause})
+	}
+	return nil
+}
+
+// Finish implements [Face].
+func (s *Stream) Finish(o Outcome) error { return s.print(result(o)) }
+
+// JSON is the face that prints the result alone, as one JSON object.
+type JSON struct {
+	Out     io.Writer
+	Session string
+}
+
+// Record implements [Face].
+func (JSON) Record(session.Record) error { return nil }
+
+// Finish implements [Face].
+func (j JSON) Finish(o Outcome) error {
+	res := result(o)
+	res["uuid"], res["session_id"] = uuid.NewString(), j.Session
+	return printJSON(j.Out, res)
+}
+
+// result is the last message of a run.
+func result(o Outcome) object {
+	subtypes := map[troupe.Reason]string{troupe.Done: "success", troupe.OutOfTurns: "error_max_turns"}
+	terminal := map[troupe.Reason]string{troupe.Interrupted: "aborted_streaming", troupe.Failed: "api_error"}
+	res := object{
+		"type": "result", "subtype": "error_during_execution", "is_error": o.Ended.Reason != troupe.Done,
+		"duration_ms": o.Took.Milliseconds(), "duration_api_ms": o.Tally.Waited.Milliseconds(), "num_turns": o.Ended.Turns,
+		"usage": usage(o.Ended.Usage), "modelUsage": modelUsage(o.Tally), "total_cost_usd": nil,
+		"permission_denials": denials(o.Tally.Denials), "terminal_reason": string(o.Ended.Reason), "stop_reason": nil,
+	}
+	if s, ok := subtypes[o.Ended.Reason]; ok {
+		res["subtype"] = s
+	}
+	if s, ok := terminal[o.Ended.Reason]; ok {
+		res["terminal_reason"] = s
+	}
+	if cost, known := o.Tally.Cost(); known {
+		res["total_cost_usd"] = cost
+	}
+	if o.Ended.Reason == troupe.Done {
+		res["result"], res["stop_reason"] = o.Ended.Text, "end_turn"
+	} else {
+		res["errors"] = []string{o.Ended.Err}
+		res["partial_result"] = o.Ended.Text
+	}
+	return res
+}
+
+func modelUsage(t *Tally) object {
+	out := object{}
+	for _, m := range t.Models {
+		o := object{"inputTokens": m.Usage.Input, "outputTokens": m.Usage.Output, "cacheReadInputTokens": m.Usage.CacheRead,
+			"cacheCreationInputTokens": m.Usage.CacheWrite, "webSearchRequests": 0, "costUSD": nil}
+		if d, known := t.Price(m.Model, m.Usage); known {
+			o["costUSD"] = d
+		}
+		out[m.Model] = o
+	}
+	return out
+}
+
+func denials(ds []Denial) []object {
+	out := []object{}
+	for _, d := range ds {
+		out = append(out, object{"tool_name": d.Tool, "tool_use_id": d.Use.ID, "tool_input": d.Use.Input})
+	}
+	return out
+}
+
+func parent(a *agent) any {
+	if a.call == "" {
+		return nil
+	}
+	return a.call
+}
+
+func status(code int) any {
+	if code == 0 {
+		return nil
+	}
+	return code
+}
+
+func callsOnly(b troupe.Blocks) (out troupe.Blocks) {
+	for _, c := range b {
+		if _, ok := c.(troupe.ToolUse); ok {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func usage(u troupe.Usage) object {
+	return object{"input_tokens": u.Input, "output_tokens": u.Output, "cache_read_input_tokens": u.CacheRead, "cache_creation_input_tokens": u.CacheWrite}
+}
+
+func blocks(b troupe.Blocks) []any {
+	out := []any{}
+	for _, c := range b {
+		if v := block(c); v != nil {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// block is the form of a block that the Messages API of Anthropic documents.
+func block(b troupe.Block) any {
+	switch b := b.(type) {
+	case troupe.Text:
+		return object{"type": "text", "text": string(b)}
+	case troupe.Image:
+		return object{"type": "image", "source": object{"type": "base64", "media_type": b.Media, "data": b.Data}}
+	case troupe.Thinking:
+		return object{"type": "thinking", "thinking": b.Text, "signature": b.Signature}
+	case troupe.Opaque:
+		if json.Valid([]byte(b.JSON)) {
+			return json.RawMessage(b.JSON)
+		}
+	case troupe.ToolUse:
+		return object{"type": "tool_use", "id": b.ID, "name": b.Name, "input": b.Input}
+	case troupe.ToolResult:
+		return object{"type": "tool_result", "tool_use_id": b.ID, "content": blocks(b.Content), "is_error": b.IsError}
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"slices"
+	"time"
+
+	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/session"
+)
+
+// A Price returns what tokens of a model cost in dollars. The model is a full
+// name, "provider/name"; known is false if there is no price for it.
+type Price func(model string, u troupe.Usage) (dollars float64, known bool)
+
+// A Tally adds up what the agents of a session did. The zero value with a
+// Price is ready.
+type Tally struct {
+	Price   Price
+	Denials []Denial
+	Models  []ModelUse // in the order of first use
+	Waited  time.Duration
+
+	agents map[string]*agent
+}
+
+// A ModelUse is what one model was used for.
+type ModelUse struct {
+	Model string
+	Usage troupe.Usage
+}
+
+// A Denial is a call that was not allowed.
+type Denial struct {
+	Agent, Tool string
+	Use         troupe.ToolUse
+	Verdict     troupe.Verdict
+}
+
+// An agent is what is known of one while its records pass.
+type agent struct {
+	id, definition, call string
+	depth                int
+	model                string
+	asked                time.Time // since when its model has the word
+	uses                 map[string]troupe.ToolUse
+	usage                troupe.Usage
+}
+
+// Add takes a record in. Records of a session come in order.
+func (t *Tally) Add(r session.Record) {
+	if t.agents == nil {
+		t.agents = map[string]*agent{}
+	}
+	a := t.agents[r.Agent]
+	if a == nil {
+		a = &agent{id: r.Agent, uses: map[string]troupe.ToolUse{}}
+		t.agents[r.Agent] = a
+	}
+	switch ev := r.Event.(type) {
+	case troupe.Started:
+		a.definition, a.call, a.model, a.depth = ev.Definition, ev.Call, ev.Request.Model, ev.Depth
+	case troupe.Switched:
+		if ev.Model != "" {
+			a.model = ev.Model
+		}
+	case troupe.Replied:
+		for _, u := range ev.Message.ToolUses() {
+			a.uses[u.ID] = u
+		}
+		if ev.Usage != (troupe.Usage{}) {
+			a.usage = a.usage.Add(ev.Usage)
+			t.use(a.model, ev.Usage)
+		}
+		if !a.asked.IsZero() {
+			t.Waited += r.Time.Sub(a.asked)
+		}
+	case troupe.Decided:
+		if ev.Verdict.Effect != troupe.Allow {
+			u := a.uses[ev.Use]
+			t.Denials = append(t.Denials, Denial{Agent: a.id, Tool: u.Name, Use: u, Verdict: ev.Verdict})
+		}
+	}
+	a.asked = r.Time
+}
+
+func (t *Tally) use(model string, u troupe.Usage) {
+	i := slices.IndexFunc(t.Models, func(m ModelUse) bool { return m.Model == model })
+	if i < 0 {
+		t.Models = append(t.Models, ModelUse{Model: model})
+		i = len(t.Models) - 1
+	}
+	t.Models[i].Usage = t.Models[i].Usage.Add(u)
+}
+
+// Usage is that of all agents.
+func (t *Tally) Usage() (sum troupe.Usage) {
+	for _, m := range t.Models {
+		sum = sum.Add(m.Usage)
+	}
+	return sum
+}
+
+// Cost is that of all agents. It is not known if that of one model is not.
+func (t *Tally) Cost() (dollars float64, known bool) {
+	for _, m := range t.Models {
+		d, ok := t.Price(m.Model, m.Usage)
+		if !ok {
+			return 0, false
+		}
+		dollars += d
+	}
+	return dollars, true
+}

@@ -1,0 +1,224 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"time"
+
+	"github.com/troupe-sh/troupe"
+)
+
+// version is the schema version of a log, in its first record.
+const version = 1
+
+// A Log is the file of one agent. It is safe for concurrent use.
+type Log struct {
+	folder *Folder
+	agent  string
+	path   string
+	f      *os.File
+	size   int64
+	torn   bool // the file ends within a line
+	sent   sentFile
+}
+
+// line is the JSON form of a record.
+type line struct {
+	V     int `json:",omitempty"`
+	Time  time.Time
+	Event json.RawMessage
+}
+
+// Log opens or makes the log of an agent. A last line that a crash has torn is
+// ended, so that it cannot damage the next record.
+func (f *Folder) Log(agent string) (*Log, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, l := range f.logs {
+		if l.agent == agent {
+			return l, nil
+		}
+	}
+	l := &Log{folder: f, agent: agent, path: LogPath(f.Dir, agent)}
+	var err error
+	if l.f, err = os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrLog, err)
+	}
+	if l.size, err = l.f.Seek(0, io.SeekEnd); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrLog, err), l.f.Close())
+	}
+	if l.size > 0 {
+		var last [1]byte
+		if _, err := l.f.ReadAt(last[:], l.size-1); err != nil {
+			return nil, errors.Join(fmt.Errorf("%w: %w", ErrLog, err), l.f.Close())
+		}
+		l.torn = last[0] != '\n'
+	}
+	l.sent.path = sentPath(l.path)
+	f.logs = append(f.logs, l)
+	return l, nil
+}
+
+func (l *Log) close() error { return errors.Join(l.sent.close(), l.f.Sync(), l.f.Close()) }
+
+// Append adds an event. It is in the kernel's hands when Append returns: the
+// end of this process cannot lose it. Before a request goes out and at the end
+// of a run all that led to it is synced, too, so that the end of the machine
+// cannot lose it either. Fragments of a reply are not recorded.
+func (l *Log) Append(ev troupe.Event) error {
+	l.folder.mu.Lock()
+	defer l.folder.mu.Unlock()
+	switch ev := ev.(type) {
+	case troupe.Streaming:
+		return nil
+	case troupe.Sent:
+		if err := l.f.Sync(); err != nil {
+			return fmt.Errorf("%w: %w", ErrLog, err)
+		}
+		if err := l.sent.add(l.folder.tick(), ev.Body); err != nil {
+			return fmt.Errorf("%w: %w", ErrLog, err)
+		}
+		return nil
+	}
+	if err := l.write(ev); err != nil {
+		return fmt.Errorf("%w: %w", ErrLog, err)
+	}
+	l.folder.wake()
+	if _, end := ev.(troupe.Ended); end {
+		if err := l.f.Sync(); err != nil {
+			return fmt.Errorf("%w: %w", ErrLog, err)
+		}
+	}
+	return nil
+}
+
+func (l *Log) write(ev troupe.Event) error {
+	raw, err := troupe.EncodeEvent(ev)
+	if err != nil {
+		return err
+	}
+	rec := line{Time: l.folder.tick(), Event: raw}
+	if l.size == 0 {
+		rec.V = version
+	}
+	b, err := troupe.Encode(rec)
+	if err != nil {
+		return err
+	}
+	if l.torn {
+		b = append([]byte{'\n'}, b...)
+	}
+	n, err := l.f.Write(append(b, '\n'))
+	l.size += int64(n)
+	l.torn = err != nil && (n > 0 || l.torn) // half a record must not be joined by the next
+	return err
+}
+
+// Record passes the events of a run through, each after it is in the log. If
+// the log cannot be written the run ends.
+func (l *Log) Record(run iter.Seq2[troupe.Event, error]) iter.Seq2[troupe.Event, error] {
+	return func(yield func(troupe.Event, error) bool) {
+		for ev, err := range run {
+			if err == nil {
+				if err := l.Append(ev); err != nil {
+					yield(nil, err)
+					return
+				}
+			}
+			if !yield(ev, err) {
+				return
+			}
+		}
+	}
+}
+
+// A Record is an event with its place in the log.
+type Record struct {
+	Agent string
+	Line  int // from 1; 0 if it is not known
+	Time  time.Time
+	Event troupe.Event
+}
+
+// parse reads one line of a log.
+func parse(b []byte) (Record, error) {
+	var l line
+	if err := json.Unmarshal(b, &l); err != nil {
+		return Record{}, fmt.Errorf("broken record: %w", err)
+	}
+	if l.V > version {
+		return Record{}, ErrNewer
+	}
+	ev, err := troupe.DecodeEvent(l.Event)
+	if err != nil {
+		return Record{}, fmt.Errorf("broken record: %w", err)
+	}
+	return Record{Time: l.Time, Event: ev}, nil
+}
+
+// Damage is a line of a log that cannot be read.
+type Damage struct {
+	Path string
+	Line int
+	Err  error
+}
+
+func (d *Damage) Error() string { return fmt.Sprintf("%s:%d: %v", d.Path, d.Line, d.Err) }
+
+// Unwrap returns the reason.
+func (d *Damage) Unwrap() error { return d.Err }
+
+// Read yields the records of a log that are there now. A line that cannot be
+// read is yielded as a [*Damage], and reading goes on after it.
+func Read(path string) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		f, err := os.Open(path)
+		if err != nil {
+			yield(Record{}, fmt.Errorf("read log: %w", err))
+			return
+		}
+		defer f.Close()
+		for b, err := range lines(f) {
+			if err != nil {
+				yield(Record{}, fmt.Errorf("read log: %w", err))
+				return
+			}
+			if len(bytes.TrimSpace(b.text)) == 0 {
+				continue
+			}
+			rec, err := parse(b.text)
+			rec.Line = b.number
+			if err != nil {
+				err = &Damage{path, b.number, err}
+			}
+			if !yield(rec, err) {
+				return
+			}
+		}
+	}
+}
+
+// Load folds a log into the state of its agent. Lines that cannot be read are
+// skipped and returned as damage; a log of a newer version is not read at all.
+func Load(path string) (*troupe.State, []*Damage, error) {
+	s, bad := new(troupe.State), []*Damage(nil)
+	for r, err := range Read(path) {
+		var d *Damage
+		switch {
+		case errors.Is(err, ErrNewer):
+			return nil, nil, fmt.Errorf("%s: %w", path, ErrNewer)
+		case errors.As(err, &d):
+			bad = append(bad, d)
+		case err != nil:
+			return nil, nil, err
+		default:
+			s.Apply(r.Event)
+		}
+	}
+	return s, bad, nil
+}

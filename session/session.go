@@ -1,0 +1,193 @@
+// Package session records what agents do and reads it back.
+//
+// A session is a directory that one process at a time may write. It holds one
+// append-only log for each agent: a JSON record a line, the schema version in
+// the first. A log is at once the transcript to resume from, the trace to look
+// at, and the source that every face follows. Beside each log lie the exact
+// bytes of the requests that were sent. doc/format.md has the details.
+package session
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// Lead is the ID of the agent that a session is about.
+const Lead = "lead"
+
+var (
+	// ErrInUse reports that another process has the session open.
+	ErrInUse = errors.New("session is in use")
+	// ErrExists reports that a new session has the ID of an old one.
+	ErrExists = errors.New("session exists already")
+	// ErrNotFound reports that there is no such session.
+	ErrNotFound = errors.New("no such session")
+	// ErrLog reports that a log cannot be written.
+	ErrLog = errors.New("cannot write the log")
+	// ErrNewer reports a log in a format of a later version.
+	ErrNewer = errors.New("the log was written by a newer version of troupe; update troupe to open it")
+)
+
+// A Folder is a session that this process may write.
+type Folder struct {
+	Dir string
+	ID  string
+
+	now  func() time.Time
+	lock *flock.Flock
+
+	mu      sync.Mutex
+	last    time.Time
+	logs    []*Log
+	changed chan struct{} // closed and replaced whenever a log grows
+}
+
+// Create makes the directory of a new session below root and opens it. The
+// project is the directory that the session works in.
+func Create(root, project, id string, now func() time.Time) (*Folder, error) {
+	if !validID(id) {
+		return nil, fmt.Errorf("session ID %q: want letters, digits and dashes", id)
+	}
+	if found, err := Find(root, id); err == nil && found.ID == id {
+		return nil, fmt.Errorf("%s: %w", id, ErrExists)
+	}
+	dir := filepath.Join(root, ProjectName(project), id)
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return nil, fmt.Errorf("make the session's directory (set TROUPE_HOME to a directory you can write): %w", err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return nil, fmt.Errorf("%s: %w", id, ErrExists)
+		}
+		return nil, fmt.Errorf("make the session's directory (set TROUPE_HOME to a directory you can write): %w", err)
+	}
+	return Open(dir, now)
+}
+
+// Open opens the session in dir for writing. While it is open nobody else can:
+// they get ErrInUse, with the ID of the process that has it.
+func Open(dir string, now func() time.Time) (*Folder, error) {
+	lock, err := acquire(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "agents"), 0o700); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return &Folder{Dir: dir, ID: filepath.Base(dir), now: now, lock: lock}, nil
+}
+
+// acquire takes the session's lock. It is the kernel's, and ends with the
+// process; the file beside it only tells whose it is.
+func acquire(dir string) (*flock.Flock, error) {
+	path := filepath.Join(dir, "lock")
+	lock := flock.New(path, flock.SetPermissions(0o600))
+	ok, err := lock.TryLock()
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("%s: %w", filepath.Base(dir), ErrNotFound)
+		}
+		return nil, fmt.Errorf("lock session %s: %w", filepath.Base(dir), err)
+	}
+	owner := filepath.Join(dir, "owner")
+	if !ok {
+		pid, _ := os.ReadFile(owner)
+		return nil, fmt.Errorf("%s: %w by process %s", filepath.Base(dir), ErrInUse, strings.TrimSpace(string(pid)))
+	}
+	// Who removed the session meanwhile left us a lock that nobody else sees.
+	if _, err := os.Stat(path); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", filepath.Base(dir), ErrNotFound), lock.Close())
+	}
+	if err := os.WriteFile(owner, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("open session %s: %w", filepath.Base(dir), err), lock.Close())
+	}
+	return lock, nil
+}
+
+// Close closes the logs and lets others open the session.
+func (f *Folder) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var errs []error
+	for _, l := range f.logs {
+		errs = append(errs, l.close())
+	}
+	f.logs = nil
+	return errors.Join(append(errs, f.lock.Close())...)
+}
+
+// Results is the directory for results that were too long for the model.
+func (f *Folder) Results() string { return filepath.Join(f.Dir, "results") }
+
+// LogPath returns the file of an agent's log.
+func LogPath(dir, agent string) string {
+	if agent == Lead {
+		return filepath.Join(dir, "lead.jsonl")
+	}
+	return filepath.Join(dir, "agents", agent+".jsonl")
+}
+
+// tick is the time of a new record: no two records of a session have the same,
+// so that their order over all logs is known. The caller holds f.mu.
+func (f *Folder) tick() time.Time {
+	t := f.now().UTC().Round(0)
+	if !t.After(f.last) {
+		t = f.last.Add(1)
+	}
+	f.last = t
+	return t
+}
+
+// wake tells followers that something is new. The caller holds f.mu.
+func (f *Folder) wake() {
+	if f.changed != nil {
+		close(f.changed)
+		f.changed = nil
+	}
+}
+
+func validID(id string) bool {
+	if id == "" || len(id) > 64 {
+		return false
+	}
+	for _, r := range id {
+		if r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') {
+			return false
+		}
+	}
+	return id[0] != '-'
+}
+
+// ProjectName names the folder of the sessions that work in dir. Different
+// directories get different names, in any script and on file systems that
+// ignore case; links lead to the same one.
+func ProjectName(dir string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		}
+		return '-'
+	}, filepath.Base(dir))
+	if len(name) > 32 {
+		name = name[:32]
+	}
+	sum := sha256.Sum256([]byte(dir))
+	return strings.Trim(name+"-"+hex.EncodeToString(sum[:8]), "-")
+}

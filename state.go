@@ -1,0 +1,153 @@
+package troupe
+
+import "slices"
+
+// A State is what a conversation has come to: the fold of its events. Run
+// makes its requests of it, resume makes it again from the log; so both send
+// the same bytes.
+type State struct {
+	Request Request // what the next request says
+	Mode    string
+	Place   Place
+	Usage   Usage
+	Turns   int
+
+	open    []ToolUse // calls of the last reply, until all have a result
+	results map[string]ToolResult
+	late    []Message       // received before all had one
+	seen    map[string]bool // IDs of received messages
+	ids     map[string]bool // of all calls
+}
+
+// Seen reports whether the message with this ID is in the conversation.
+func (s *State) Seen(id string) bool { return id != "" && s.seen[id] }
+
+// Idle reports whether the model has said its last word: nothing is to be sent.
+func (s *State) Idle() bool {
+	n := len(s.Request.Messages)
+	return n == 0 || s.Request.Messages[n-1].Role == Assistant && s.open == nil
+}
+
+// Open returns the calls that have no result yet, in the order asked.
+func (s *State) Open() []ToolUse {
+	return slices.DeleteFunc(slices.Clone(s.open), func(u ToolUse) bool { _, ok := s.results[u.ID]; return ok })
+}
+
+// Apply carries s on by one event. It is total: any sequence of events leaves
+// a state whose conversation is [Valid] once [State.Repair] has run.
+func (s *State) Apply(e Event) {
+	switch e := e.(type) {
+	case Started:
+		s.start(e)
+	case Received:
+		s.receive(e)
+	case Replied:
+		s.reply(e)
+	case ToolEnded:
+		if slices.ContainsFunc(s.open, func(u ToolUse) bool { return u.ID == e.Use }) {
+			s.results[e.Use] = ToolResult{ID: e.Use, Content: cleanResult(e.Result.Content), IsError: e.Result.IsError}
+			s.close()
+		}
+	case Switched:
+		set(&s.Request.Model, e.Model)
+		set(&s.Request.Effort, e.Effort)
+		set(&s.Mode, e.Mode)
+	}
+}
+
+// start takes what an agent begins with. A log whose first record was lost
+// gets a new one later; what was said before stays.
+func (s *State) start(e Started) {
+	said := s.Request.Messages
+	s.Request, s.Mode, s.Place = e.Request, e.Mode, e.Place
+	s.Request.Messages = said
+	for _, m := range e.Request.Messages {
+		s.add(cleanUser(m))
+	}
+}
+
+func (s *State) receive(e Received) {
+	if s.Seen(e.ID) {
+		return
+	}
+	if e.ID != "" {
+		if s.seen == nil {
+			s.seen = map[string]bool{}
+		}
+		s.seen[e.ID] = true
+	}
+	m := cleanUser(e.Message)
+	if s.open != nil {
+		s.late = append(s.late, m)
+		return
+	}
+	s.add(m)
+}
+
+func (s *State) reply(e Replied) {
+	s.Turns++
+	s.Usage = s.Usage.Add(e.Usage)
+	for _, lost := range s.Repair() { // a reply can only follow results
+		s.Apply(lost)
+	}
+	m := s.Clean(e.Message)
+	if len(m.Content) == 0 {
+		return
+	}
+	if len(s.Request.Messages) == 0 {
+		s.add(Say(User, "(The beginning of this conversation is lost.)"))
+	}
+	s.add(m)
+	s.open = m.ToolUses()
+	if s.open == nil {
+		return
+	}
+	s.results = map[string]ToolResult{}
+	if s.ids == nil {
+		s.ids = map[string]bool{}
+	}
+	for _, u := range s.open {
+		s.ids[u.ID] = true
+	}
+}
+
+// close answers the last reply once every call has a result, in the order asked.
+func (s *State) close() {
+	if len(s.results) < len(s.open) {
+		return
+	}
+	m := Message{Role: User}
+	for _, u := range s.open {
+		m.Content = append(m.Content, s.results[u.ID])
+	}
+	late := s.late
+	s.open, s.results, s.late = nil, nil, nil
+	s.add(m)
+	for _, l := range late {
+		s.add(l)
+	}
+}
+
+// add appends in place: requests that were sent end before it.
+func (s *State) add(m Message) {
+	if len(m.Content) > 0 {
+		s.Request.Messages = append(s.Request.Messages, m)
+	}
+}
+
+// Repair returns the events that make the conversation valid again after the
+// run that wrote it was cut off. The caller logs and applies them.
+func (s *State) Repair() []Event {
+	var out []Event
+	for _, u := range s.Open() {
+		out = append(out, ToolEnded{Use: u.ID,
+			Result: Failure("The run was cut off while this call was open. It may or may not have had its effect.")})
+	}
+	return out
+}
+
+func set(p *string, v string) {
+	if v != "" {
+		*p = v
+	}
+}
