@@ -1,0 +1,82 @@
+package tool
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A Journal knows which agent wrote which file when. All agents of a session
+// share one, so that an agent whose file another has changed hears who it was,
+// and so that two agents never change one file at the same moment. It is safe
+// for concurrent use.
+type Journal struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	last  map[string]written   // by real path
+	locks map[string]*pathLock // of the paths that somebody holds or waits for
+}
+
+// written is the last write of a file by an agent.
+type written struct {
+	agent string
+	at    time.Time
+	made  digest
+}
+
+// A pathLock is held by whoever has put the one value into held.
+type pathLock struct {
+	held  chan struct{}
+	users int
+}
+
+// NewJournal returns an empty journal. Now is the clock by which it notes
+// when a file was written.
+func NewJournal(now func() time.Time) *Journal {
+	return &Journal{now: now, last: make(map[string]written), locks: make(map[string]*pathLock)}
+}
+
+// lock waits until no other agent changes the file at the real path, or for
+// the end of ctx. The caller must call unlock.
+func (j *Journal) lock(ctx context.Context, path string) (unlock func(), err error) {
+	j.mu.Lock()
+	l := j.locks[path]
+	if l == nil {
+		l = &pathLock{held: make(chan struct{}, 1)}
+		j.locks[path] = l
+	}
+	l.users++
+	j.mu.Unlock()
+
+	leave := func() {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		if l.users--; l.users == 0 {
+			delete(j.locks, path)
+		}
+	}
+	select {
+	case l.held <- struct{}{}:
+		return func() { <-l.held; leave() }, nil
+	case <-ctx.Done():
+		leave()
+		return nil, context.Cause(ctx)
+	}
+}
+
+// wrote notes that the agent has given the file at the real path its content.
+func (j *Journal) wrote(path, agent string, made digest) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.last[path] = written{agent, j.now(), made}
+}
+
+// author returns who gave the file at the real path the content present, if
+// it was an agent.
+func (j *Journal) author(path string, present digest) (written, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	w, ok := j.last[path]
+	return w, ok && w.made == present
+}
