@@ -1,0 +1,67 @@
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// roleVar makes a copy of the test program play a part in a test of another.
+const roleVar = "PROC_TEST_ROLE"
+
+// TestMain fails if the tests leave a process or a goroutine.
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVar); role != "" {
+		os.Exit(play(role))
+	}
+	code := m.Run()
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, "goroutines are left:", err)
+		code = 1
+	}
+	if err := processesLeft(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// play runs a command as the owner of a group that the test will kill.
+func play(role string) int {
+	if role != "owner" {
+		return 2
+	}
+	_, err := Run(context.Background(), Command{
+		Path: "/bin/sh", Args: []string{"-c", os.Getenv("PROC_TEST_SCRIPT")},
+		Env: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr, Ledger: os.Getenv("PROC_TEST_LEDGER"),
+	})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// processesLeft finds processes with the environment of this test program.
+func processesLeft() error {
+	var left []int
+	_, err := poll(nil, 5*time.Second, func() (bool, error) {
+		table, err := processes()
+		left = nil
+		for _, p := range table {
+			if p.pid != os.Getpid() && !p.zombie && hasTestMark(p.pid) {
+				left = append(left, p.pid)
+			}
+		}
+		return len(left) == 0, err
+	})
+	if len(left) > 0 {
+		err = errors.Join(err, fmt.Errorf("processes are left: %v", left))
+	}
+	return err
+}
