@@ -3,6 +3,7 @@ package troupe
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -78,6 +79,10 @@ func (b *batch) call(t Tool, g Guard, c *Call) (res Result) {
 	defer func() {
 		if p := recover(); p != nil { // one tool's fault is not the end of all agents
 			res = Failure(fmt.Sprintf("%s crashed: %v\n%s", c.Name, p, firstLines(debug.Stack(), 12)))
+		}
+		res.Content = cleanResult(res.Content)
+		if !json.Valid(res.Data) { // nor of its log
+			res.Data = nil
 		}
 	}()
 	if err := context.Cause(b.ctx); err != nil {

@@ -138,6 +138,7 @@ func (r *run) receive(ctx context.Context) (fresh bool, err error) {
 			continue // it was logged, but not acknowledged
 		}
 		fresh = true
+		m.Message = cleanUser(m.Message)
 		if err := r.emit(m); err != nil {
 			return fresh, err
 		}

@@ -141,7 +141,14 @@ func genEvent() *rapid.Generator[troupe.Event] {
 	id := rapid.SampledFrom([]string{"", "a", "b", "c", "call_1", "call_2"})
 	return rapid.Custom(func(t *rapid.T) troupe.Event {
 		content := troupe.Blocks(blocks.Draw(t, "blocks"))
-		switch rapid.IntRange(0, 4).Draw(t, "event") {
+		event := rapid.IntRange(0, 4).Draw(t, "event")
+		for i, b := range content {
+			if u, ok := b.(troupe.ToolUse); ok && event != 1 { // only a model sends what is no JSON
+				u.Input = json.RawMessage("{}")
+				content[i] = u
+			}
+		}
+		switch event {
 		case 0:
 			return troupe.Received{ID: id.Draw(t, "id"), From: "user", Message: troupe.Message{Role: troupe.Assistant, Content: content}}
 		case 1:

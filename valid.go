@@ -104,10 +104,12 @@ func (s *State) Clean(m Message) Message {
 		case Text:
 			out.Content = appendText(out.Content, string(b))
 		case Thinking:
+			b.Text = validText(b.Text)
 			if b.Text != "" || b.Signature != "" {
 				out.Content = append(out.Content, b)
 			}
 		case Opaque:
+			b.JSON = validText(b.JSON)
 			if b.JSON != "" {
 				out.Content = append(out.Content, b)
 			}
@@ -162,7 +164,7 @@ func cleanInput(raw json.RawMessage) json.RawMessage {
 			return out
 		}
 	}
-	wrapped, err := Encode(map[string]string{unreadable: strings.ToValidUTF8(string(raw), "\uFFFD")})
+	wrapped, err := Encode(map[string]string{unreadable: validText(string(raw))})
 	if err != nil {
 		return json.RawMessage("{}")
 	}
@@ -235,7 +237,16 @@ func appendText(b Blocks, text string) Blocks {
 	if blank(text) {
 		return b
 	}
-	return append(b, Text(strings.ToValidUTF8(text, "\uFFFD")))
+	return append(b, Text(validText(text)))
+}
+
+// validText replaces each byte that is not UTF-8 as encoding/json does, so that
+// a live conversation is what its log folds to.
+func validText(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return string([]rune(s))
 }
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
