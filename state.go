@@ -62,7 +62,7 @@ func (s *State) start(e Started) {
 	s.Request, s.Mode, s.Place = e.Request, e.Mode, e.Place
 	s.Request.Messages = said
 	for _, m := range e.Request.Messages {
-		s.add(cleanUser(m))
+		s.hear(m)
 	}
 }
 
@@ -76,7 +76,12 @@ func (s *State) receive(e Received) {
 		}
 		s.seen[e.ID] = true
 	}
-	m := cleanUser(e.Message)
+	s.hear(e.Message)
+}
+
+// hear takes a message of the user in, after the results that are still due.
+func (s *State) hear(m Message) {
+	m = cleanUser(m)
 	if s.open != nil {
 		s.late = append(s.late, m)
 		return
