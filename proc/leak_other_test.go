@@ -3,3 +3,5 @@
 package proc
 
 func hasTestMark(int) bool { return false }
+
+func adoptOrphans() error { return nil }

@@ -222,44 +222,51 @@ func TestSweepSparesOthers(t *testing.T) {
 	}
 }
 
-// A user may start the program again from a shell that a crash has orphaned.
+// A user may start the program again in a shell that a crash has orphaned.
 func TestSweepKeepsItsOwnGroup(t *testing.T) {
-	self, err := Self()
+	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := inspect(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
+	ledger := filepath.Join(t.TempDir(), "ledger")
+	result := filepath.Join(t.TempDir(), "result")
+	script := fmt.Sprintf(`echo; kill -9 $PPID; %s=sweeper PROC_TEST_RESULT='%s' '%s'; sleep 1000`, roleVar, result, self)
+	dead, _ := owner(t, ledger, script, 1)
+	_ = dead.Wait()
+	var got []byte
+	_, err = poll(nil, time.Minute, func() (bool, error) {
+		got, err = os.ReadFile(result)
+		return strings.HasSuffix(string(got), "\n"), nil
+	})
+	if err != nil || !strings.Contains(string(got), errInside.Error()) {
+		t.Errorf("the sweeper in the group: %q, %v", got, err)
 	}
-	g := &group{mark: "mark", known: map[int]uint64{self.PID: self.Start}}
-	if found := g.pick([]process{p}, func(int) bool { return false }); len(found) != 1 {
-		t.Fatalf("pick = %v", found)
+	if swept, err := Sweep(context.Background(), ledger); err != nil || swept.Groups != 1 || swept.Ended < 2 {
+		t.Errorf("Sweep from outside = %+v, %v", swept, err)
 	}
-	signal(p, 9) // to ourselves: must not be sent
 }
 
 func TestSweepRefusesPlantedFiles(t *testing.T) {
 	if got, err := Sweep(context.Background(), filepath.Join(t.TempDir(), "none")); err != nil || got.Groups != 0 {
 		t.Errorf("Sweep of no directory = %+v, %v", got, err)
 	}
-	real := t.TempDir()
+	dir := t.TempDir()
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(real, link); err != nil {
+	if err := os.Symlink(dir, link); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Sweep(context.Background(), link); err == nil {
 		t.Error("Sweep followed a link")
 	}
-	if err := os.Symlink("/dev/zero", filepath.Join(real, "A.json")); err != nil {
+	if err := os.Symlink("/dev/zero", filepath.Join(dir, "A.json")); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := Sweep(context.Background(), real); err != nil || len(got.Kept) != 1 {
+	if got, err := Sweep(context.Background(), dir); err != nil || len(got.Kept) != 1 {
 		t.Errorf("Sweep with a linked note = %+v, %v", got, err)
 	}
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Sweep(gone, real); !errors.Is(err, context.Canceled) {
+	if _, err := Sweep(gone, dir); !errors.Is(err, context.Canceled) {
 		t.Errorf("Sweep with a context that has ended: %v", err)
 	}
 }

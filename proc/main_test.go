@@ -31,15 +31,30 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// play runs a command as the owner of a group that the test will kill.
+// play plays a part and returns its exit code.
 func play(role string) int {
-	if role != "owner" {
-		return 2
+	var err error
+	switch role {
+	case "owner": // of a group that outlives it
+		_, err = Run(context.Background(), Command{
+			Path: "/bin/sh", Args: []string{"-c", os.Getenv("PROC_TEST_SCRIPT")},
+			Env: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr, Ledger: os.Getenv("PROC_TEST_LEDGER"),
+		})
+	case "sweeper": // sweeps until it has something to tell
+		var swept Swept
+		_, err = poll(nil, time.Minute, func() (bool, error) {
+			var err error
+			swept, err = Sweep(context.Background(), os.Getenv("PROC_TEST_LEDGER"))
+			return swept.Groups+len(swept.Kept) > 0, err
+		})
+		if err == nil {
+			err = os.WriteFile(os.Getenv("PROC_TEST_RESULT"), fmt.Appendf(nil, "%v\n", swept), 0o600)
+		}
+	case "parent of orphans":
+		err = adoptOrphans()
+	default:
+		err = fmt.Errorf("no part %q", role)
 	}
-	_, err := Run(context.Background(), Command{
-		Path: "/bin/sh", Args: []string{"-c", os.Getenv("PROC_TEST_SCRIPT")},
-		Env: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr, Ledger: os.Getenv("PROC_TEST_LEDGER"),
-	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const testMark = "PROC_TEST_MARK"
@@ -286,6 +288,37 @@ func TestOthersAreLeftAlone(t *testing.T) {
 	})
 	if !errors.Is(err, context.Canceled) || !survived || !running(t, strconv.Itoa(foreign.Process.Pid)) {
 		t.Errorf("Run: %v; the other command survived: %v", err, survived)
+	}
+}
+
+// adoptOrphans runs as a process that is given all orphans, as the first one
+// of a container is, and fails if it is left with dead children.
+func adoptOrphans() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	got, err := Run(context.Background(), shell("(setsid sleep 1000 &); sleep 1000 &"))
+	if err != nil || got.Left != 2 {
+		return fmt.Errorf("Run = %+v, %w", got, err)
+	}
+	table, err := processes()
+	for _, p := range table {
+		if p.ppid == os.Getpid() {
+			err = errors.Join(err, fmt.Errorf("left with %+v", p))
+		}
+	}
+	return err
+}
+
+func TestOrphansAreNotKeptAsZombies(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(env(), roleVar+"=parent of orphans")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 
