@@ -56,11 +56,6 @@ func Key(key string) Option { return func(p *Provider) { p.key = key } }
 // Models makes the provider know these models alone.
 func Models(names ...string) Option { return func(p *Provider) { p.models = names } }
 
-// Respond makes the provider ask f for the reply to each accepted request,
-// once the queue is empty. Calls may run at the same time. f must return by
-// itself: to hold a reply back there is [Fault].
-func Respond(f func(*Request) Reply) Option { return func(p *Provider) { p.reply = f } }
-
 // RefusalsExpected keeps requests that break a rule from failing the test.
 func RefusalsExpected() Option { return func(p *Provider) { p.tolerant = true } }
 
@@ -126,11 +121,20 @@ func (p *Provider) countConnections(_ net.Conn, s http.ConnState) {
 // has "/v1" after it.
 func (p *Provider) URL() string { return p.url }
 
-// Queue adds replies to be given in order, before any of [Respond].
+// Queue adds replies to be given in order, before any of [Provider.Respond].
 func (p *Provider) Queue(replies ...Reply) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.queue = append(p.queue, replies...)
+}
+
+// Respond makes the provider ask f for the reply to each accepted request for
+// which none is queued. Calls of f may run at the same time. f must return by
+// itself: to hold a reply back there is [Fault].
+func (p *Provider) Respond(f func(*Request) Reply) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reply = f
 }
 
 // Say queues replies of text.
@@ -287,6 +291,13 @@ func (p *Provider) next(r *Request) Reply {
 	}
 	p.t.Errorf("request %d: %v", seen.Number, ErrNoReply)
 	return Reply{Fault: Fault{Status: http.StatusBadRequest}}
+}
+
+// forget drops the replies that are still queued.
+func (p *Provider) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.queue = nil
 }
 
 func (p *Provider) serveModels(rw http.ResponseWriter, _ *http.Request) {

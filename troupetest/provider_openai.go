@@ -78,6 +78,9 @@ func (openaiWire) parse(raw []byte) troupe.Request {
 }
 
 func isResults(m troupe.Message) bool {
+	if len(m.Content) == 0 {
+		return false
+	}
 	_, ok := m.Content[0].(troupe.ToolResult)
 	return ok && m.Role == troupe.User
 }

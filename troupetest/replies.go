@@ -14,8 +14,12 @@ import (
 // ErrNoReply is the error of a request for which no reply was prepared.
 var ErrNoReply = errors.New("no reply is left: the test prepared fewer than were asked for")
 
-// Replies is a [troupe.Model] in memory: it gives its replies in order and
-// keeps the requests. It is safe for concurrent use.
+// ErrRefused is the error of a request that no provider would take.
+var ErrRefused = errors.New("the conversation is not valid")
+
+// Replies is a [troupe.Model] in memory: it gives its replies in order, keeps
+// the requests and refuses a conversation that is not [troupe.Valid]. It is
+// safe for concurrent use.
 type Replies struct {
 	mu   sync.Mutex
 	left []troupe.Message
@@ -74,6 +78,9 @@ func (r *Replies) next(ctx context.Context, req *troupe.Request) (troupe.Message
 	kept := *req
 	kept.Messages = slices.Clone(req.Messages)
 	r.sent = append(r.sent, kept)
+	if err := troupe.Valid(req.Messages); err != nil {
+		return troupe.Message{}, fmt.Errorf("request %d: %w: %w", len(r.sent), ErrRefused, err)
+	}
 	if len(r.left) == 0 {
 		return troupe.Message{}, fmt.Errorf("request %d: %w", len(r.sent), ErrNoReply)
 	}
