@@ -121,7 +121,7 @@ func (s *stage) call(ctx context.Context, u troupe.ToolUse) (troupe.Result, erro
 	switch u.Name {
 	case "Agent":
 		text, err := s.run(ctx, in["prompt"])
-		return troupe.Answer(text + "\n\nagent a1b2c3 (3 tool uses)"), err
+		return troupe.Answer(text + "\n\n[agent a1b2c3 (Explore, script/demo): 3 turns]"), err
 	case "Grep":
 		return s.grep("Overlaps("), nil
 	case "Read":
@@ -262,7 +262,7 @@ func TestDemoTellsTheTruth(t *testing.T) {
 			s := newStage(t, tt.edits...)
 			s.disturb = tt.disturb
 			text := s.perform(t)
-			if strings.Contains(text, "The test passes") || !strings.Contains(text, "not ") {
+			if strings.Contains(text, "The test passes") || strings.Contains(text, "[agent") || !strings.Contains(text, "not ") {
 				t.Errorf("the lead says\n%s", text)
 			}
 			if !strings.Contains(text, tt.says) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"time"
 )
 
@@ -44,12 +45,14 @@ func (e *Error) HTTPStatus() int { return e.Status }
 // 0 if it asks for none.
 func (e *Error) RetryAfter() time.Duration { return e.After }
 
-// Temporary says whether the same request may succeed later: after a lost
-// connection, a timeout, a conflict, a rate limit or a fault of the server.
+// Temporary reports whether the same request may succeed later: after a lost
+// connection, a timeout, a rate limit and most faults of a server.
 func (e *Error) Temporary() bool {
 	switch e.Status {
-	case 0, 408, 409, 429:
+	case 0, http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return true
+	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
+		return false
 	}
 	return e.Status >= 500
 }

@@ -63,7 +63,7 @@ func (b *breakage) happen(ctx context.Context) error {
 		return &Error{Message: fmt.Sprintf("the stream was cut after %d fragments", b.after)}
 	}
 	<-ctx.Done()
-	return ctx.Err()
+	return context.Cause(ctx)
 }
 
 // build makes the finished message. The request had so many bytes.
@@ -170,8 +170,8 @@ func (r *reply) stream(ctx context.Context, whole troupe.Reply, send func(troupe
 	if r.broken != nil {
 		return r.broken.happen(ctx)
 	}
-	if err := ctx.Err(); err != nil {
-		return err
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	send(whole)
 	return nil

@@ -78,7 +78,7 @@ func (m *Model) Name() string { return m.name }
 
 // Stream implements [troupe.Model]. Its errors are an [*Error] where the
 // script asks for one or the conversation is not a valid one, [ErrNoRule], and
-// the end of ctx.
+// the cause of the end of ctx.
 func (m *Model) Stream(ctx context.Context, req *troupe.Request) iter.Seq2[troupe.Chunk, error] {
 	return func(yield func(troupe.Chunk, error) bool) {
 		left := false
@@ -166,10 +166,11 @@ func (m *Model) first(v *view, used []int) (int, facts) {
 	return -1, nil
 }
 
-// pause waits for d, or returns the error of ctx when that ends first.
+// pause waits for d, or returns the cause of the end of ctx when that comes
+// first.
 func pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -177,7 +178,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 }
 

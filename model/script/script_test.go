@@ -221,7 +221,7 @@ func TestError(t *testing.T) {
 
 func TestErrorIsTemporary(t *testing.T) {
 	for status, want := range map[int]bool{
-		0: true, 400: false, 401: false, 404: false, 408: true, 409: true, 413: false, 429: true, 500: true, 529: true,
+		0: true, 400: false, 401: false, 404: false, 408: true, 409: false, 413: false, 429: true, 500: true, 501: false, 503: true, 505: false, 529: true,
 	} {
 		if got := (&Error{Status: status}).Temporary(); got != want {
 			t.Errorf("status %d: temporary is %v, want %v", status, got, want)
@@ -298,11 +298,27 @@ func TestDelaysEndWithTheContext(t *testing.T) {
 			}
 		})
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := collect(ctx, parse(t, one(``, `"content": [{"text": "x"}]`)), ask(user("x"))); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v of an ended context", err)
+	for name, reply := range map[string]string{"text": `"content": [{"text": "x"}]`, "stall": `"stall": 0`} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cause := errors.New("the reason why")
+		cancel(cause)
+		if chunks, err := collect(ctx, parse(t, one(``, reply)), ask(user("x"))); !errors.Is(err, cause) || len(chunks) != 1 {
+			t.Errorf("%s: %d chunks and error %v of a context that had ended", name, len(chunks), err)
+		}
 	}
+	synctest.Test(t, func(t *testing.T) {
+		cause := errors.New("the reason why")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, cause)
+		defer cancel()
+		for name, reply := range map[string]string{
+			"stall": `"stall": 0`,
+			"wait":  `"wait": "1h", "content": [{"text": "x"}]`,
+		} {
+			if _, err := collect(ctx, parse(t, one(``, reply)), ask(user("x"))); !errors.Is(err, cause) {
+				t.Errorf("%s: error %v, want the cause", name, err)
+			}
+		}
+	})
 }
 
 func TestConsumerMayLeaveAtAnyChunk(t *testing.T) {
