@@ -157,6 +157,7 @@ func checkCtxOver(ctx context.Context, m troupe.Model, p *Provider) error {
 	cause := errors.New("over before it began")
 	ended, end := context.WithCancelCause(ctx)
 	end(cause)
+	p.Say("nobody should hear this")
 	o, err := ask(ended, m, hello())
 	switch {
 	case err != nil:

@@ -269,7 +269,11 @@ func (anthropicWire) whole(a *answer) []byte {
 		case troupe.Thinking:
 			content = append(content, object{"type": "thinking", "thinking": b.Text, "signature": b.Signature})
 		case troupe.ToolUse:
-			content = append(content, object{"type": "tool_use", "id": b.ID, "name": b.Name, "input": b.Input})
+			input := any(string(b.Input)) // what is not JSON can only be told as text
+			if json.Valid(b.Input) {
+				input = b.Input
+			}
+			content = append(content, object{"type": "tool_use", "id": b.ID, "name": b.Name, "input": input})
 		case troupe.Opaque:
 			content = append(content, json.RawMessage(b.JSON))
 		}
