@@ -12,9 +12,15 @@ import (
 func openReference(t *testing.T, f flaw, opts ...Option) (*reference, *Provider) {
 	t.Helper()
 	transport := &http.Transport{}
-	t.Cleanup(transport.CloseIdleConnections)
 	p := NewProvider(t, opts...)
-	return &reference{url: p.URL(), client: &http.Client{Transport: transport}, flaw: f}, p
+	m := &reference{url: p.URL(), client: &http.Client{Transport: transport}, flaw: f}
+	t.Cleanup(func() {
+		for _, body := range m.held {
+			body.Close()
+		}
+		transport.CloseIdleConnections()
+	})
+	return m, p
 }
 
 func TestSoundModelPasses(t *testing.T) {
@@ -57,10 +63,7 @@ func TestFlawsAreFound(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
 			m, p := openReference(t, f, RefusalsExpected())
-			go func() {
-				<-ctx.Done()
-				p.Close()
-			}()
+			defer context.AfterFunc(ctx, p.Close)()
 			if err := checks[check].run(ctx, m, p); err == nil {
 				t.Errorf("the check %q does not see it", check)
 			} else {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
 	"strings"
@@ -24,6 +25,7 @@ type reference struct {
 	client *http.Client
 	flaw   flaw
 	calls  int
+	held   []io.Closer // what the flaw left open, for the end of the test
 }
 
 func (m *reference) Stream(ctx context.Context, req *troupe.Request) iter.Seq2[troupe.Chunk, error] {
@@ -66,7 +68,9 @@ func (m *reference) stream(ctx context.Context, req *troupe.Request, yield func(
 	if err != nil {
 		return err
 	}
-	if m.flaw != "holds the connection" {
+	if m.flaw == "holds the connection" {
+		m.held = append(m.held, res.Body)
+	} else {
 		defer res.Body.Close()
 	}
 	if m.flaw == "sends first" && !yield(sending, nil) {
