@@ -59,6 +59,7 @@ func TestFlawsAreFound(t *testing.T) {
 	} {
 		found[check] = true
 		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
 			// What hangs for ever in a flawed model hangs until here.
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()

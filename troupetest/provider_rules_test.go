@@ -148,7 +148,6 @@ func talk(messages ...string) probe {
 	return with(`{"messages":[` + strings.Join(messages, ",") + `]}`)
 }
 
-// A second message starts a new line of the table.
 func TestAnthropicRules(t *testing.T) {
 	pairs := bodyPairs(`"max_tokens":9,`)
 	maps.Copy(pairs, anthropicTopPairs())
