@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -129,14 +130,18 @@ func takeSnapshot(path string) (snapshot, error) {
 		return snapshot{}, err
 	}
 	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxFileSize+1))
-	if err != nil {
-		return snapshot{}, cause(err)
-	}
-	if len(content) > maxFileSize {
+	if info.Size() > maxFileSize {
 		return snapshot{}, errTooLarge
 	}
-	return snapshot{content, sha256.Sum256(content), info}, nil
+	var content bytes.Buffer
+	content.Grow(int(info.Size()) + bytes.MinRead)
+	if _, err := content.ReadFrom(io.LimitReader(f, maxFileSize+1)); err != nil {
+		return snapshot{}, cause(err)
+	}
+	if content.Len() > maxFileSize { // it has grown
+		return snapshot{}, errTooLarge
+	}
+	return snapshot{content.Bytes(), sha256.Sum256(content.Bytes()), info}, nil
 }
 
 // still fails with ErrChanged unless path has the content of old.

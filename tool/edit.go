@@ -179,7 +179,7 @@ func edited(path string, in editInput, places []int, before, after []byte) (trou
 func snippet(body string, start, length int) string {
 	const around, most = 3, 16
 	first := strings.Count(body[:start], "\n")
-	last := first + strings.Count(body[start:start+length], "\n")
+	last := first + strings.Count(strings.TrimSuffix(body[start:start+length], "\n"), "\n")
 	lines := strings.SplitAfter(body, "\n")
 	var out strings.Builder
 	from, to := max(first-around, 0), min(last+around+1, len(lines))

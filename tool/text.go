@@ -61,6 +61,7 @@ func (t text) rawOffset(offset int) int {
 // it replaces, or else of the file.
 func (t text) replace(offsets []int, length int, new string) []byte {
 	var out strings.Builder
+	out.Grow(len(byteOrderMark) + len(t.raw) + len(offsets)*(len(new)-length)) // or a little more, for the line ends
 	if t.mark {
 		out.WriteString(byteOrderMark)
 	}

@@ -25,9 +25,10 @@ type view struct {
 	room  int // characters left
 
 	out   strings.Builder
-	shown int  // lines in out
-	total int  // lines of the file that have passed by
-	full  bool // a line was wanted that is not in out
+	line  []byte // space for a line
+	shown int    // lines in out
+	total int    // lines of the file that have passed by
+	full  bool   // a line was wanted that is not in out
 }
 
 // newView makes a view of as many lines from offset on as lines and limit, in
@@ -47,13 +48,14 @@ func newView(offset, lines, limit int) *view {
 // its hash is needed.
 func (v *view) fill(ctx context.Context, s *source) error {
 	for !v.full || !s.huge() {
-		line, left, err := nextLine(ctx, s.text)
+		line, left, err := nextLine(ctx, s.text, v.line[:0])
 		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
+		v.line = line
 		v.total++
 		if v.total == 1 {
 			line = bytes.TrimPrefix(line, []byte(byteOrderMark))
@@ -65,9 +67,10 @@ func (v *view) fill(ctx context.Context, s *source) error {
 	return nil
 }
 
-// nextLine returns the next line without its end, and how many characters of
-// a long one were left out. At the end the error is io.EOF.
-func nextLine(ctx context.Context, r *bufio.Reader) (line []byte, left int, err error) {
+// nextLine appends the next line to the empty slice line, without its end,
+// and tells how many characters of a long one were left out. At the end the
+// error is io.EOF.
+func nextLine(ctx context.Context, r *bufio.Reader, line []byte) (_ []byte, left int, err error) {
 	const kept = viewLineSize * utf8.UTFMax
 	for {
 		if ctx.Err() != nil {
