@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"slices"
@@ -74,27 +75,34 @@ func (c *Capture) File() error {
 	return c.err
 }
 
-// Close ends the capture and returns what was kept. The error says why there
-// is no file, or only a part of it; the rest of the output is valid then
-// too. Writes after it are dropped.
-func (c *Capture) Close() (Output, error) {
+// Output returns what was kept so far.
+func (c *Capture) Output() Output {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := Output{Head: c.head, Tail: c.tail(), Size: c.size}
+	out := Output{Head: bytes.Clone(c.head), Tail: c.tail(), Size: c.size}
 	out.Missing = out.Size - int64(len(out.Head)+len(out.Tail))
 	if c.file != nil {
 		out.Path, out.Cut = c.file.Name(), c.filed < c.size
-		if !c.closed {
-			if err := c.file.Close(); c.err == nil {
-				c.err = err
-			}
+	}
+	return out
+}
+
+// Close ends the capture: writes after it are dropped. The error says why
+// there is no file, or only a part of it; what [Capture.Output] returns is
+// valid then too.
+func (c *Capture) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.file != nil && !c.closed {
+		if err := c.file.Close(); c.err == nil {
+			c.err = err
 		}
 	}
 	c.closed = true
 	if c.err != nil {
-		return out, fmt.Errorf("keep the output in a file: %w", c.err)
+		return fmt.Errorf("keep the output in a file: %w", c.err)
 	}
-	return out, nil
+	return nil
 }
 
 func (c *Capture) memory() int {

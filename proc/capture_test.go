@@ -36,10 +36,11 @@ func TestCapture(t *testing.T) {
 					t.Fatalf("Write = %d, %v", n, err)
 				}
 			}
-			got, err := c.Close()
+			err := c.Close()
 			if err != nil {
 				t.Fatal(err)
 			}
+			got := c.Output()
 			size := int64(len(strings.Join(tt.writes, "")))
 			if string(got.Head) != tt.head || string(got.Tail) != tt.tail || got.Missing != tt.missing || got.Size != size || got.Cut != tt.cut {
 				t.Errorf("got %+v (%q, %q)", got, got.Head, got.Tail)
@@ -68,16 +69,16 @@ func TestCaptureOnDemand(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = c.Write([]byte("b"))
-	got, err := c.Close()
-	if err != nil {
+	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = c.Write([]byte("too late"))
+	got := c.Output()
 	if data, err := os.ReadFile(got.Path); err != nil || string(data) != "ab" {
 		t.Errorf("the file has %q, %v", data, err)
 	}
-	if again, err := c.Close(); err != nil || again.Size != 2 {
-		t.Errorf("second Close = %+v, %v", again, err)
+	if err := c.Close(); err != nil || got.Size != 2 {
+		t.Errorf("second Close: %v; output %+v", err, got)
 	}
 }
 
@@ -93,7 +94,7 @@ func TestCaptureWithoutAFile(t *testing.T) {
 			t.Fatalf("Write = %d, %v", n, err)
 		}
 	}
-	got, err := c.Close()
+	err, got := c.Close(), c.Output()
 	if err == nil || got.Path != "" || string(got.Head)+string(got.Tail) != "01236789" || got.Missing != 22 {
 		t.Errorf("Close = %+v, %v", got, err)
 	}
@@ -108,10 +109,10 @@ func TestCaptureKeepsHeadAndTail(t *testing.T) {
 		for _, w := range writes {
 			_, _ = c.Write(w)
 		}
-		got, err := c.Close()
-		if err != nil {
+		if err := c.Close(); err != nil {
 			t.Fatal(err)
 		}
+		got := c.Output()
 		all := bytes.Join(writes, nil)
 		if !bytes.HasPrefix(all, got.Head) || !bytes.HasSuffix(all, got.Tail) {
 			t.Fatalf("head %q and tail %q of %q", got.Head, got.Tail, all)
