@@ -2,6 +2,6 @@
 
 package proc
 
-func hasTestMark(int) bool { return false }
+func processesLeft() error { return nil }
 
 func adoptOrphans() error { return nil }

@@ -2,7 +2,6 @@ package proc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -60,23 +59,4 @@ func play(role string) int {
 		return 1
 	}
 	return 0
-}
-
-// processesLeft finds processes with the environment of this test program.
-func processesLeft() error {
-	var left []int
-	_, err := poll(nil, 5*time.Second, func() (bool, error) {
-		table, err := processes()
-		left = nil
-		for _, p := range table {
-			if p.pid != os.Getpid() && !p.zombie && hasTestMark(p.pid) {
-				left = append(left, p.pid)
-			}
-		}
-		return len(left) == 0, err
-	})
-	if len(left) > 0 {
-		err = errors.Join(err, fmt.Errorf("processes are left: %v", left))
-	}
-	return err
 }

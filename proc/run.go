@@ -19,6 +19,7 @@
 package proc
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -52,7 +53,7 @@ const (
 
 // A Command says what to run and where.
 type Command struct {
-	Path string   // of the program; see [Look]
+	Path string   // of the program, absolute or a name for [Look]
 	Args []string // without the program's name
 	Dir  string   // to start in; "" is the directory of this process
 
@@ -103,6 +104,11 @@ func Run(ctx context.Context, c Command) (Outcome, error) {
 	if ctx.Err() != nil {
 		return out, fmt.Errorf("run %s: %w", name, context.Cause(ctx))
 	}
+	path, err := Look(c.Path, c.Env)
+	if err != nil {
+		return out, fmt.Errorf("run %s: %w", name, err)
+	}
+	c.Path = path
 	mark := rand.Text()
 	note, err := newNote(c.Ledger, mark)
 	if err != nil {
@@ -235,10 +241,10 @@ func lookup(env []string, name string) (string, bool) {
 // hasMark reports whether an environment, its entries ended by NUL, has the
 // mark.
 func hasMark(environ []byte, mark string) bool {
-	for entry := range strings.SplitSeq(string(environ), "\x00") {
-		if list, ok := strings.CutPrefix(entry, Mark+"="); ok {
-			for m := range strings.SplitSeq(list, ",") {
-				if m == mark {
+	for entry := range bytes.SplitSeq(environ, []byte{0}) {
+		if list, ok := bytes.CutPrefix(entry, []byte(Mark+"=")); ok {
+			for m := range bytes.SplitSeq(list, []byte(",")) {
+				if string(m) == mark {
 					return true
 				}
 			}

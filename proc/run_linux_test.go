@@ -23,6 +23,25 @@ func hasTestMark(pid int) bool {
 	return bytes.Contains(environment(pid), []byte(testMark+"="+strconv.Itoa(os.Getpid())))
 }
 
+// processesLeft finds processes with the environment of this test program.
+func processesLeft() error {
+	var left []int
+	_, err := poll(nil, 5*time.Second, func() (bool, error) {
+		table, err := processes()
+		left = nil
+		for _, p := range table {
+			if p.pid != os.Getpid() && !p.zombie && hasTestMark(p.pid) {
+				left = append(left, p.pid)
+			}
+		}
+		return len(left) == 0, err
+	})
+	if len(left) > 0 {
+		err = errors.Join(err, fmt.Errorf("processes are left: %v", left))
+	}
+	return err
+}
+
 // env is the environment of the commands of the tests.
 func env() []string {
 	return append(os.Environ(), fmt.Sprintf("%s=%d", testMark, os.Getpid()))
@@ -140,9 +159,10 @@ func TestRunErrors(t *testing.T) {
 	ledger := filepath.Join(t.TempDir(), "ledger")
 	for name, c := range map[string]Command{
 		"no program":   {Path: "/does/not/exist", Ledger: ledger},
+		"not in PATH":  {Path: "no-such-program", Env: env(), Ledger: ledger},
 		"no directory": {Path: "/bin/sh", Dir: "/does/not/exist", Ledger: ledger},
 	} {
-		if out, err := Run(context.Background(), c); !errors.Is(err, os.ErrNotExist) || out.Code != -1 {
+		if out, err := Run(context.Background(), c); !errors.Is(err, os.ErrNotExist) && !errors.Is(err, exec.ErrNotFound) || out.Code != -1 {
 			t.Errorf("%s: Run = %+v, %v", name, out, err)
 		}
 	}
