@@ -1,0 +1,146 @@
+// Package anthropic speaks the Anthropic Messages protocol: to Anthropic and to
+// whoever else offers it.
+//
+// The body of a request is made here, by [Encode], and not by the SDK: the same
+// request must give the same bytes, and a longer conversation must begin with
+// the bytes of the shorter one, or the provider's cache is of no use. The SDK
+// carries the bytes, and takes the stream of the answer apart into events.
+package anthropic
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"iter"
+	"net/http"
+	"strings"
+	"time"
+
+	sdk "github.com/anthropics/anthropic-sdk-go/v2"
+	"github.com/anthropics/anthropic-sdk-go/v2/option"
+	"github.com/anthropics/anthropic-sdk-go/v2/packages/ssestream"
+
+	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/model"
+)
+
+// Options say where a model is and how to speak to it. Nothing is read from the
+// environment in place of what is empty.
+type Options struct {
+	Provider  string           // whose reasoning blocks are ours; "" is "anthropic"
+	BaseURL   string           // without /v1; "" is https://api.anthropic.com
+	Key       string           // sent as x-api-key, if not empty
+	Token     string           // sent as Authorization: Bearer, if not empty
+	KeyName   string           // what errors call the key; "" is ANTHROPIC_API_KEY
+	MaxTokens int              // of a reply, if the request does not say; 0 is 8192
+	Idle      time.Duration    // longest silence of the server; 0 is model.DefaultIdle
+	HTTP      *http.Client     // nil is one with the default transport
+	Now       func() time.Time // for a date in Retry-After if the server tells no time; may be nil
+}
+
+// provider is the name under which reasoning is stored and given back.
+func (o Options) provider() string {
+	if o.Provider == "" {
+		return "anthropic"
+	}
+	return o.Provider
+}
+
+// New returns the model that o describes. It is safe for concurrent use, sends
+// each request once and keeps no state between requests.
+func New(o Options) troupe.Model {
+	if o.BaseURL == "" {
+		o.BaseURL = "https://api.anthropic.com"
+	}
+	if o.KeyName == "" {
+		o.KeyName = "ANTHROPIC_API_KEY"
+	}
+	opts := []option.RequestOption{
+		option.WithBaseURL(strings.TrimRight(o.BaseURL, "/") + "/"),
+		option.WithHTTPClient(model.Client(o.HTTP)),
+		option.WithMaxRetries(0),
+	}
+	if o.Key != "" {
+		opts = append(opts, option.WithHeader("X-Api-Key", o.Key))
+	}
+	if o.Token != "" {
+		opts = append(opts, option.WithHeader("Authorization", "Bearer "+o.Token))
+	}
+	// A bare service has none of the defaults that a client of the SDK takes
+	// from the environment.
+	return &messages{o, sdk.NewMessageService(opts...)}
+}
+
+type messages struct {
+	options Options
+	service sdk.MessageService
+}
+
+// Stream implements [troupe.Model].
+func (m *messages) Stream(ctx context.Context, req *troupe.Request) iter.Seq2[troupe.Chunk, error] {
+	return func(yield func(troupe.Chunk, error) bool) {
+		body, err := Encode(req, m.options)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		if !yield(troupe.Sending{Body: body}, nil) {
+			return
+		}
+		x := &model.Exchange{
+			Provider: m.options.provider(), URL: m.options.BaseURL, Model: req.Model, KeyName: m.options.KeyName,
+			Secrets: []string{m.options.Key, m.options.Token}, Idle: m.options.Idle, Now: m.options.Now,
+		}
+		ctx, stop := x.Start(ctx)
+		defer stop()
+		var res *http.Response
+		stream := m.service.NewStreaming(ctx, sdk.MessageNewParams{},
+			option.WithRequestBody("application/json", bytes.NewBuffer(body)),
+			option.WithMiddleware(x.Do),
+			option.WithResponseInto(&res))
+		if err := stream.Err(); err != nil {
+			yield(nil, x.Fail(ctx, err))
+			return
+		}
+		defer stream.Close()
+		// The events are taken as they came, and not as the SDK's types: blocks
+		// that go back to the provider must not lose a byte.
+		reply, left, err := read(ssestream.NewDecoder(res), m.options.provider(), yield)
+		var said *saidError
+		switch {
+		case left:
+		case errors.As(err, &said):
+			yield(nil, x.Broken(said.raw))
+		case err != nil:
+			yield(nil, x.Fail(ctx, err))
+		default:
+			yield(reply, nil)
+		}
+	}
+}
+
+// read takes the stream in and yields what is to be shown of it. It returns the
+// reply, or whether the consumer has left.
+func read(events ssestream.Decoder, provider string, yield func(troupe.Chunk, error) bool) (r troupe.Reply, left bool, err error) {
+	d := decoder{provider: provider}
+	opened := false
+	for !d.ended && events.Next() {
+		if !opened {
+			if opened = true; !yield(troupe.Opened{}, nil) {
+				return r, true, nil
+			}
+		}
+		delta, err := d.event(events.Event().Data)
+		if err != nil {
+			return r, false, err
+		}
+		if delta.Text != "" && !yield(delta, nil) {
+			return r, true, nil
+		}
+	}
+	if err := events.Err(); err != nil && !d.ended {
+		return r, false, err
+	}
+	r, err = d.reply()
+	return r, false, err
+}
