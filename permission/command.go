@@ -160,6 +160,9 @@ func (j shellJudge) restricted(c command, u unwrapped, depth int) (finding, bool
 	if u.nested {
 		f = worse(f.orAllow(), j.script(u.script, depth+1))
 	}
+	if u.opaque != "" && isShell(name) {
+		f = worse(f.orAllow(), j.unclear(u.opaque))
+	}
 	if launches {
 		f = worse(f.orAllow(), j.launched(name, u.run()[1:], depth))
 	}

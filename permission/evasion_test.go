@@ -49,7 +49,7 @@ func evasions() []string {
 		// variables that steer programs
 		"PATH=/tmp/x:$PATH git status", "LD_PRELOAD=./x.so ls", "GIT_SSH_COMMAND='touch pwned' git fetch", "GIT_PAGER='touch pwned' git log", "PAGER=x git log", "GIT_EXTERNAL_DIFF='touch pwned' git diff", "GOFLAGS=-toolexec=x go test ./...",
 		"export PATH=/tmp; ls", "PATH=/tmp; ls", "declare -x PATH=/tmp; ls", "readonly PATH=/tmp; ls", "BASH_ENV=./x bash -c ls", "IFS=x; ls", "env PATH=/tmp ls", "for PATH in /tmp; do ls; done", "https_proxy=http://x git fetch", "TZ=/etc/x date",
-		": ${PATH:=/tmp}", "ls {PATH}>/dev/null", "LC_ALL=../x ls", "SHELLOPTS=xtrace PS4='$(touch pwned)' bash -c ls", "x+=y", "PATH+=:/tmp; ls", "printf -v PATH /tmp", "read PATH < main.go; ls", "GOOS=$(touch pwned) git log",
+		": ${PATH:=/tmp}", "ls {PATH}>/dev/null", "LC_ALL=../x ls", "SHELLOPTS=xtrace PS4='$(touch pwned)' bash -c ls", "x+=y", "PATH+=:/tmp; ls", "printf -v PATH /tmp", "x=-v; printf \"$x\" 'a[$(touch pwned)]' y", "x=-v; test \"$x\" 'a[$(touch pwned)]'", "echo 'touch pwned' | bash", "bash < main.go", "echo 'touch pwned' | sh -s", "cat(){ echo -c; }; git $(cat <<E\nlog\nE\n)", "read PATH < main.go; ls", "GOOS=$(touch pwned) git log",
 		// git
 		"git -c core.pager='touch pwned' log", "git -c alias.x='!touch pwned' x", "git -c core.sshCommand='touch pwned' fetch", "git -c core.fsmonitor='touch pwned' status", "git -c core.editor='touch pwned' commit", "git -C /tmp status",
 		"git -C src status", "git --exec-path=/tmp log", "git --git-dir=/tmp/x log", "git --git-dir /tmp/x log", "git --config-env=core.pager=X log", "git fetch --upload-pack='touch pwned' .", "git fetch --upload-pa='touch pwned' .",
@@ -180,7 +180,7 @@ func TestMayBeDenied(t *testing.T) {
 	p := policy(t, Bypass, "deny Bash(rm *)", "deny Bash(git push *)", "ask Bash(curl *)", "deny Read(.env)", "deny Edit(//locked/**)", "allow Bash")
 	for _, command := range []string{
 		"$X y", "$X rm y", "$(echo rm) x", "r$X y", "git $X", "git ${x}sh", "{rm,x}", "/bin/r? x", "eval \"$X\"", "bash -c \"$X\"", "sudo $X", "ssh h \"$X\"", "x='a[$(rm y)]'; echo $((x))", "rm 'unclosed", "curl http://x", "timeout 5 curl x",
-		"cat $F", "cat \"$F\"", "cat .[e]nv", "grep -r K .", "rg K", "cp -r . /tmp/x", "tar cf x .", "xargs cat", "echo x > $F", "tee $F", "rm -rf /", "ls; ls\x01", "xargs -0 $X", "find . -exec $X \\;", "x='$(rm y)'; echo ${x@P}",
+		"cat $F", "cat \"$F\"", "cat .[e]nv", "grep -r K .", "rg K", "cp -r . /tmp/x", "tar cf x .", "xargs cat", "echo x > $F", "tee $F", "rm -rf /", "ls; ls\x01", "xargs -0 $X", "echo 'rm x' | bash", "bash -s <<< 'rm x'", "sh < x", "find . -exec $X \\;", "x='$(rm y)'; echo ${x@P}",
 	} {
 		if v := p.Decide(shell(place, command)); v.Effect == troupe.Allow {
 			t.Errorf("%q is allowed (%s: %s)", command, v.By, v.Reason)

@@ -85,11 +85,8 @@ func (j shellJudge) hazard(words []word) string {
 		return findHazard(words)
 	case "go":
 		return goHazard(words)
-	case "test", "[", "printf":
-		if slices.ContainsFunc(words[1:], func(w word) bool { return testsVariable(w.text) || mayBeOption(w) && w.split }) {
-			return name + " can look into or set a variable by a name that runs commands"
-		}
-		return ""
+	case "test", "[", "printf", "read", "unset", "wait", "getopts", "declare", "typeset", "local", "export", "readonly":
+		return variableHazard(name, words[1:])
 	case "vi", "vim", "nvim", "view", "emacs", "ed", "ex", "nano":
 		return "an editor can run any command"
 	}
@@ -107,6 +104,26 @@ func (j shellJudge) hazard(words []word) string {
 		case longOption(w.text, o.long...), shortOption(w.text, o.short, o.valued), clustered,
 			slices.ContainsFunc(o.prefix, func(p string) bool { return strings.HasPrefix(w.text, p) }):
 			return name + " with " + quoteRule(w.text) + " can run other programs or write elsewhere"
+		}
+	}
+	return ""
+}
+
+// variableHazard refuses builtins that take the name of a variable where that
+// name can have a subscript: bash computes it, which can run commands.
+func variableHazard(name string, args []word) string {
+	for i, w := range args {
+		var odd bool
+		switch name {
+		case "printf":
+			odd = i == 0 && (mayBeOption(w) || strings.HasPrefix(w.text, "-v"))
+		case "test", "[":
+			odd = mayBeOption(w) || testsVariable(w.text)
+		default:
+			odd = !w.known() || strings.Contains(w.text, "[")
+		}
+		if odd {
+			return name + " can look into a variable by a name that runs commands"
 		}
 	}
 	return ""

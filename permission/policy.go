@@ -52,7 +52,11 @@ func (p Policy) Narrow(want Mode, extra []Rule) Policy {
 func (p Policy) Decide(c *troupe.Call) troupe.Verdict {
 	v := p.underMode(p.judge(c))
 	if p.outer != nil {
-		if o := p.outer.Decide(c); (finding{effect: o.Effect}).rank() > (finding{effect: v.Effect}).rank() {
+		outer := *p.outer
+		if p.Mode.orDefault().width() < outer.Mode.orDefault().width() {
+			outer.Mode = p.Mode
+		}
+		if o := outer.Decide(c); (finding{effect: o.Effect}).rank() > (finding{effect: v.Effect}).rank() {
 			return o
 		}
 	}

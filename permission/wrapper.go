@@ -89,6 +89,7 @@ func (u *unwrapped) shell(words []word) {
 			return
 		}
 	}
+	u.opaque = "the shell runs what it reads"
 }
 
 // isShell reports whether a program is a shell that understands what bash does.
