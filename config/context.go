@@ -30,7 +30,7 @@ type contextReader struct {
 	l       *loader
 	files   []fs.FileInfo
 	texts   map[string]bool
-	refused map[string]bool // paths
+	refused map[string]bool // paths, and "" for all beyond the limit
 	left    int             // bytes
 }
 
@@ -72,8 +72,8 @@ func (r *contextReader) add(path string, from scope, depth int) {
 	if isOneOf(info, r.files) || info != nil && !r.open(path, from) {
 		return
 	}
-	if len(r.files) == maxContextFiles {
-		r.refuse(path, "there are more than %d context files", maxContextFiles)
+	if info != nil && len(r.files) == maxContextFiles {
+		r.refuse("", "there are more than %d context files; %s and those after it are not read", maxContextFiles, r.l.show(path))
 		return
 	}
 	data, size, err := readFile(path, maxContextFile+1)
@@ -110,7 +110,7 @@ func (r *contextReader) open(path string, from scope) bool {
 		}
 	}
 	if !inside(r.l.userHome, real) {
-		r.refuse(path, "it lies outside of the repository and of the home directory")
+		r.refuse(path, "%s is not read: it lies outside of the repository and of the home directory", r.l.show(path))
 		return false
 	}
 	if !from.trusted && !r.refused[path] {
@@ -120,11 +120,11 @@ func (r *contextReader) open(path string, from scope) bool {
 	return from.trusted
 }
 
-// refuse warns, once, that a file is not read.
-func (r *contextReader) refuse(path, format string, args ...any) {
-	if !r.refused[path] {
-		r.refused[path] = true
-		r.l.warn("%s is not read: %s", r.l.show(path), fmt.Sprintf(format, args...))
+// refuse warns that something is not read, once for each cause.
+func (r *contextReader) refuse(cause, format string, args ...any) {
+	if !r.refused[cause] {
+		r.refused[cause] = true
+		r.l.warn(format, args...)
 	}
 }
 

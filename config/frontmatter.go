@@ -19,9 +19,9 @@ type document struct {
 }
 
 // Limits of what is read in front of a document. The YAML parser takes time
-// by the square of the depth, so what could be deep goes to recoverFields.
+// by the square of the size and of the depth.
 const (
-	maxHeader  = 64 << 10 // bytes
+	maxHeader  = 16 << 10 // bytes
 	maxNesting = 1000     // signs that open a level
 )
 
@@ -121,6 +121,8 @@ func yamlNode(n ast.Node, offset int) (node, bool) {
 	case nil:
 		return node{}, false
 	case *ast.TagNode:
+		return yamlNode(n.Value, offset)
+	case *ast.AnchorNode:
 		return yamlNode(n.Value, offset)
 	case *ast.MappingValueNode:
 		return yamlMapping([]*ast.MappingValueNode{n}, offset)

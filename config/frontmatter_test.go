@@ -27,23 +27,25 @@ func TestS108SloppyDescriptions(t *testing.T) {
 		"dialogue as fields": {"---\nname: x\ndescription: Use it.\nContext: foo\nuser: bar\nmodel: opus\n---\nP", "Use it.\nContext: foo\nuser: bar"},
 		"key in example": {"---\nname: x\ndescription: Use: it\n<example>\nname: Bob\nmodel: none\n</example>\nmodel: opus\n---\nP",
 			"Use: it\n<example>\nname: Bob\nmodel: none\n</example>"},
-		"open example":     {"---\nname: x\ndescription: Use: it\n<example>\nuser: foo\nmodel: opus\n---\nP", "Use: it\n<example>\nuser: foo"},
-		"folded":           {"---\nname: x\ndescription: >\n  Use this\n  now: and then\nmodel: opus\n---\nP", "Use this now: and then"},
-		"literal":          {"---\nname: x\ndescription: |\n  Use this\n  now: and then\nmodel: opus\n---\nP", "Use this\nnow: and then"},
-		"bad block":        {"---\nname: x\ndescription: |\n\tUse this:\n\t  now\nmodel: opus\n---\nP", "Use this:\n  now"},
-		"indented":         {"---\nname: x\ndescription:\n  Use this\n  now\nmodel: opus\n---\nP", "Use this now"},
-		"tab":              {"---\nname:\tx\ndescription:\tUse this:\ta\nmodel: opus\n---\nP", "Use this:\ta"},
-		"inner quotes":     {"---\nname: x\ndescription: \"Say \"hi\": now\\nthen\"\nmodel: opus\n---\nP", "Say \"hi\": now\nthen"},
-		"starts quoted":    {"---\nname: x\ndescription: \"Hi\" is said: often\nmodel: opus\n---\nP", "\"Hi\" is said: often"},
-		"reserved sign":    {"---\nname: x\ndescription: @all of it\nmodel: opus\n---\nP", "@all of it"},
-		"bracket":          {"---\nname: x\ndescription: [beta] does it\nmodel: opus\n---\nP", "[beta] does it"},
-		"BOM and CRLF":     {"\ufeff---\r\nname: x\r\ndescription: Use this: a\r\nmodel: opus\r\n---\r\nP\r\n", "Use this: a"},
-		"blank first line": {"\n\n--- \nname: x\ndescription: Use: it\nmodel: opus\n---  \nP", "Use: it"},
-		"all indented":     {"---\n  name: x\n  description: Use: it\n  model: opus\n---\nP", "Use: it"},
-		"dots":             {"---\nname: x\ndescription: Use it\nmodel: opus\n...\nP", "Use it"},
+		"open example":            {"---\nname: x\ndescription: Use: it\n<example>\nuser: foo\nmodel: opus\n---\nP", "Use: it\n<example>\nuser: foo"},
+		"folded":                  {"---\nname: x\ndescription: >\n  Use this\n  now: and then\nmodel: opus\n---\nP", "Use this now: and then"},
+		"folded, other field bad": {"---\nname: x\ninitialPrompt: a: b\ndescription: >\n  Use this\n  now\nmodel: opus\n---\nP", "Use this now"},
+		"anchor":                  {"---\nname: x\ndescription: Use it\nmodel: &m opus\n---\nP", "Use it"},
+		"literal":                 {"---\nname: x\ndescription: |\n  Use this\n  now: and then\nmodel: opus\n---\nP", "Use this\nnow: and then"},
+		"bad block":               {"---\nname: x\ndescription: |\n\tUse this:\n\t  now\nmodel: opus\n---\nP", "Use this:\n  now"},
+		"indented":                {"---\nname: x\ndescription:\n  Use this\n  now\nmodel: opus\n---\nP", "Use this now"},
+		"tab":                     {"---\nname:\tx\ndescription:\tUse this:\ta\nmodel: opus\n---\nP", "Use this:\ta"},
+		"inner quotes":            {"---\nname: x\ndescription: \"Say \"hi\": now\\nthen\"\nmodel: opus\n---\nP", "Say \"hi\": now\nthen"},
+		"starts quoted":           {"---\nname: x\ndescription: \"Hi\" is said: often\nmodel: opus\n---\nP", "\"Hi\" is said: often"},
+		"reserved sign":           {"---\nname: x\ndescription: @all of it\nmodel: opus\n---\nP", "@all of it"},
+		"bracket":                 {"---\nname: x\ndescription: [beta] does it\nmodel: opus\n---\nP", "[beta] does it"},
+		"BOM and CRLF":            {"\ufeff---\r\nname: x\r\ndescription: Use this: a\r\nmodel: opus\r\n---\r\nP\r\n", "Use this: a"},
+		"blank first line":        {"\n\n--- \nname: x\ndescription: Use: it\nmodel: opus\n---  \nP", "Use: it"},
+		"all indented":            {"---\n  name: x\n  description: Use: it\n  model: opus\n---\nP", "Use: it"},
+		"dots":                    {"---\nname: x\ndescription: Use it\nmodel: opus\n...\nP", "Use it"},
 		"alias bomb": {"---\nname: x\nz: &z [a, a]\ny: [*z, *z]\ndescription: Use it\nmodel: opus\n---\nP",
 			"Use it"},
-		"deep":       {"---\nname: x\nz: " + strings.Repeat("- ", 20_000) + "\ndescription: Use it\nmodel: opus\n---\nP", "Use it"},
+		"deep":       {"---\nname: x\nz: " + strings.Repeat("- ", 7_000) + "\ndescription: Use it\nmodel: opus\n---\nP", "Use it"},
 		"not closed": {"---\nname: x\ndescription: Use: it\n<example>\nuser: y\n</example>\n\nmodel: opus\n\nP", "Use: it\n<example>\nuser: y\n</example>"},
 		"not closed, heading": {"---\nname: x\ndescription: Use it\nmodel: opus\n# Role\nname: is Bob\n\ntools: none\n",
 			"Use it"},
@@ -177,5 +179,18 @@ func TestYAMLAliasesAreNotFollowed(t *testing.T) {
 	cfg, _ := only(t, "---\nname: x\ncolor: &c Read\ntools: *c\ndescription: d\n---\nP")
 	if got := find(t, cfg, "x").Tools; !slices.Equal(got, []string{"*c"}) {
 		t.Errorf("tools %q, want the text as written", got)
+	}
+}
+
+// The time of the YAML parser grows by the square of the depth.
+func TestDeepYAMLIsNotParsed(t *testing.T) {
+	for _, open := range []string{"- ", "[", "{a: ", "? "} {
+		lines := []string{"a: " + strings.Repeat(open, maxNesting+1) + strings.Repeat("]", maxNesting+1)}
+		if strings.HasPrefix(open, "-") {
+			lines = []string{"a:", " " + strings.Repeat(open, maxNesting+1) + "b"}
+		}
+		if _, ok := strictFields(lines, 1); ok {
+			t.Errorf("%d times %q is parsed", maxNesting+1, open)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import "strings"
 func recoverFields(lines []string, first int) []field {
 	lines = dedent(lines)
 	var out []field
+	unclosed := false // an example that is never closed holds nothing back
 	for i := 0; i < len(lines); {
 		key, rest, ok := keyLine(lines[i])
 		if !ok {
@@ -18,13 +19,14 @@ func recoverFields(lines []string, first int) []field {
 		}
 		end := i + 1
 		for open := openExamples(rest); end < len(lines); end++ {
-			if open <= 0 && endsField(key, lines[end]) {
+			if (open <= 0 || unclosed) && endsField(key, lines[end]) {
 				break
 			}
 			open += openExamples(lines[end])
 		}
-		if end == len(lines) && openExamples(strings.Join(lines[i:end], "\n")) > 0 {
-			end = nextKey(lines, i+1) // an example that is never closed holds nothing back
+		if end == len(lines) && !unclosed && openExamples(strings.Join(lines[i:end], "\n")) > 0 {
+			unclosed = true
+			continue
 		}
 		out = append(out, field{key: key, line: first + i, col: 1, value: recoverValue(key, lines[i:end], first+i)})
 		i = end
@@ -43,15 +45,6 @@ func endsField(key, line string) bool {
 	}
 	word, _, ok := strings.Cut(line, ":")
 	return ok && word != "" && !strings.ContainsAny(word, " \t-,(\"'#")
-}
-
-func nextKey(lines []string, from int) int {
-	for i := from; i < len(lines); i++ {
-		if _, _, ok := keyLine(lines[i]); ok {
-			return i
-		}
-	}
-	return len(lines)
 }
 
 // openExamples counts the examples that s opens and does not close. A line
