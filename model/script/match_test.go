@@ -131,6 +131,36 @@ func TestFactsOfTheLatestResult(t *testing.T) {
 	}
 }
 
+// A fact may be empty, or not be UTF-8. What is said is neither.
+func TestUnsayableFacts(t *testing.T) {
+	const when = `"system": {"regexp": "(?s)<(?P<fact>.*)>"}`
+	tests := []struct{ fact, content, want string }{
+		{"", `{"text": "${fact}"}, {"text": "more"}`, "more"},
+		{" \n", `{"thinking": "${fact}"}, {"text": "more"}`, "more"},
+		{"", `{"text": "${fact}"}`, ""},
+		{"a\xffb", `{"text": "${fact}"}`, "a\uFFFDb"},
+	}
+	for _, tt := range tests {
+		req := ask(user("x"))
+		req.System = "<" + tt.fact + ">"
+		chunks, err := collect(t.Context(), parse(t, one(when, `"content": [`+tt.content+`]`)), req)
+		if tt.want == "" {
+			if err == nil || !strings.Contains(err.Error(), "test.json:1:12: nothing is left") || len(chunks) != 1 {
+				t.Errorf("%s of %q: %d chunks and error %v", tt.content, tt.fact, len(chunks), err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s of %q: %v", tt.content, tt.fact, err)
+			continue
+		}
+		got := chunks[len(chunks)-1].(troupe.Reply).Message.Content
+		if len(got) != 1 || got.Text() != tt.want {
+			t.Errorf("%s of %q: %#v", tt.content, tt.fact, got)
+		}
+	}
+}
+
 func TestCallsHaveTheirOwnIDs(t *testing.T) {
 	m := parse(t, one(``, `"content": [{"call": "Bash"}, {"call": "Bash"}, {"call": "Read", "id": "x"}]`))
 	seen := make(map[string]bool)

@@ -81,19 +81,15 @@ func (m *Model) Name() string { return m.name }
 // the cause of the end of ctx.
 func (m *Model) Stream(ctx context.Context, req *troupe.Request) iter.Seq2[troupe.Chunk, error] {
 	return func(yield func(troupe.Chunk, error) bool) {
-		left := false
-		send := func(c troupe.Chunk) bool {
-			left = !yield(c, nil)
-			return !left
-		}
-		if err := m.play(ctx, req, send); err != nil && !left {
+		send := func(c troupe.Chunk) bool { return yield(c, nil) }
+		if err := m.play(ctx, req, send); err != nil {
 			yield(nil, fmt.Errorf("%s: %w", m.name, err))
 		}
 	}
 }
 
-// play answers one request. It returns nil as soon as send reports that
-// nobody listens any more.
+// play answers one request. As soon as send reports that nobody listens any
+// more, it returns nil.
 func (m *Model) play(ctx context.Context, req *troupe.Request, send func(troupe.Chunk) bool) error {
 	body, err := troupe.Encode(req)
 	if err != nil {
@@ -119,7 +115,7 @@ func (m *Model) play(ctx context.Context, req *troupe.Request, send func(troupe.
 	}
 	answer, err := r.reply.build(newView(req, req.Messages), facts, len(body))
 	if err != nil {
-		return fmt.Errorf("rule at %s: %w", r.place, err)
+		return fmt.Errorf("the rule at %s: %w", r.place, err)
 	}
 	answer.Model = m.name
 	if !send(troupe.Opened{}) {

@@ -284,17 +284,20 @@ func TestDelays(t *testing.T) {
 }
 
 func TestDelaysEndWithTheContext(t *testing.T) {
-	for name, reply := range map[string]string{
-		"wait": `"wait": "1h", "content": [{"text": "first words, second words"}]`,
-		"pace": `"pace": "1h", "content": [{"text": "first words, second words"}]`,
+	for _, tt := range []struct {
+		name, reply string
+		chunks      int
+	}{
+		{"wait", `"wait": "1h", "content": [{"text": "first words, second words"}]`, 1}, // Sending
+		{"pace", `"pace": "1h", "content": [{"text": "first words, second words"}]`, 3}, // and Opened and a fragment
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			begin := time.Now()
-			_, err := collect(ctx, parse(t, one(``, reply)), ask(user("x")))
-			if !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != time.Second {
-				t.Errorf("%s: error %v after %s", name, err, time.Since(begin))
+			chunks, err := collect(ctx, parse(t, one(``, tt.reply)), ask(user("x")))
+			if !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != time.Second || len(chunks) != tt.chunks {
+				t.Errorf("%s: error %v and %d chunks after %s", tt.name, err, len(chunks), time.Since(begin))
 			}
 		})
 	}
