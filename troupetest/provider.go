@@ -34,7 +34,6 @@ type Provider struct {
 	cache    *promptCache
 
 	closeOnce sync.Once
-	closing   chan struct{}
 	serving   sync.WaitGroup // the accept loop
 	open      sync.WaitGroup // connections
 
@@ -73,8 +72,7 @@ func NewProvider(t testing.TB, opts ...Option) *Provider {
 	p := &Provider{
 		t: t, url: "http://" + listener.Addr().String(), now: time.Now,
 		memory: newMemory(), cache: newPromptCache(),
-		closing: make(chan struct{}), changed: make(chan struct{}),
-		bill: make(map[string]troupe.Usage),
+		changed: make(chan struct{}), bill: make(map[string]troupe.Usage),
 	}
 	for _, o := range opts {
 		o(p)
@@ -97,7 +95,6 @@ func NewProvider(t testing.TB, opts ...Option) *Provider {
 // provider is left. The end of the test calls it.
 func (p *Provider) Close() {
 	p.closeOnce.Do(func() {
-		close(p.closing)
 		if err := p.server.Close(); err != nil {
 			p.t.Errorf("close the provider: %v", err)
 		}

@@ -14,7 +14,7 @@ type exchange struct {
 	p       *Provider
 	w       wire
 	rw      http.ResponseWriter
-	left    <-chan struct{} // closed when the client leaves
+	left    <-chan struct{} // closed when the client leaves, or the provider closes
 	request *Request
 }
 
@@ -185,8 +185,6 @@ func (e *exchange) strike(f Fault, at Point) bool {
 		case <-f.Until: // nil: never
 		case <-e.left:
 			return false
-		case <-e.p.closing:
-			return false
 		}
 	}
 	if f.Cut == at {
@@ -213,9 +211,8 @@ func (e *exchange) pause(d time.Duration) bool {
 	case <-timer.C:
 		return true
 	case <-e.left:
-	case <-e.p.closing:
+		return false
 	}
-	return false
 }
 
 // write sends b at once. It reports whether the client is still there.

@@ -156,6 +156,9 @@ func TestStall(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Close()
+	if !p.Last().Ended {
+		t.Error("the provider has closed and still serves")
+	}
 	if err := <-ended; err == nil {
 		t.Error("a stalled stream ended well with its provider")
 	}

@@ -133,6 +133,7 @@ func TestAnthropicCache(t *testing.T) {
 		{text("aaaa", mark), troupe.Usage{CacheWrite: tokens(block), Output: 2}},
 		{text("aaaa", mark), troupe.Usage{CacheRead: tokens(block), Output: 2}},
 		{text("aaaa", "") + "," + text("bbbb", mark), troupe.Usage{CacheRead: tokens(block), CacheWrite: tokens(2*block) - tokens(block), Output: 2}},
+		{text("aaaa", "") + "," + text("bbbb", "") + "," + text("dddd", mark), troupe.Usage{CacheRead: tokens(2 * block), CacheWrite: tokens(3*block) - tokens(2*block), Output: 2}},
 		{text("cccc", mark), troupe.Usage{CacheWrite: tokens(block), Output: 2}},
 	} {
 		if got := ask(c.blocks); got != c.want {

@@ -11,6 +11,7 @@ import (
 	"iter"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/troupe-sh/troupe"
 )
@@ -24,7 +25,7 @@ type reference struct {
 	url    string
 	client *http.Client
 	flaw   flaw
-	calls  int
+	calls  atomic.Int32
 	held   []io.Closer // what the flaw left open, for the end of the test
 }
 
@@ -92,7 +93,7 @@ func (m *reference) stream(ctx context.Context, req *troupe.Request, yield func(
 // encode is simpler than a real encoder may be: it drops reasoning of others,
 // merges turns and makes ids, all in the plainest way.
 func (m *reference) encode(req *troupe.Request) []byte {
-	m.calls++
+	call := m.calls.Add(1)
 	top := object{"model": req.Model, "max_tokens": max(1, req.MaxTokens), "stream": true}
 	if req.System != "" {
 		top["system"] = req.System
@@ -105,7 +106,7 @@ func (m *reference) encode(req *troupe.Request) []byte {
 		top["tools"] = tools
 	}
 	if m.flaw == "volatile" {
-		top["metadata"] = object{"user_id": fmt.Sprint(m.calls)}
+		top["metadata"] = object{"user_id": fmt.Sprint(call)}
 	}
 	messages := []any{}
 	for _, msg := range req.Messages {
