@@ -51,6 +51,8 @@ type (
 		Effort string `json:",omitempty"`
 		Mode   string `json:",omitempty"`
 	}
+	// Moved changes where the agent works.
+	Moved struct{ Place Place }
 	// Ended is the last event of a run, unless its consumer left first.
 	// Text is the last non-empty text of the agent in this run.
 	Ended struct {
@@ -82,5 +84,6 @@ func (ToolStarted) event() {}
 func (Decided) event()     {}
 func (ToolEnded) event()   {}
 func (Switched) event()    {}
+func (Moved) event()       {}
 func (Retrying) event()    {}
 func (Ended) event()       {}

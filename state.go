@@ -52,6 +52,8 @@ func (s *State) Apply(e Event) {
 		set(&s.Request.Model, e.Model)
 		set(&s.Request.Effort, e.Effort)
 		set(&s.Mode, e.Mode)
+	case Moved:
+		s.Place = e.Place
 	}
 }
 

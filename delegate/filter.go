@@ -56,3 +56,9 @@ func splitTypes(tools []string) (names, types []string) {
 	}
 	return names, types
 }
+
+// Types returns the types that an agent of definition d may start; nil is any.
+func Types(d troupe.Definition) []string {
+	_, types := splitTypes(d.Tools)
+	return types
+}

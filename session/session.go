@@ -62,7 +62,7 @@ func Create(root, project, id string, now func() time.Time) (*Folder, error) {
 	if found, err := Find(root, id); err == nil && found.ID == id {
 		return nil, fmt.Errorf("%s: %w", id, ErrExists)
 	}
-	dir := filepath.Join(root, ProjectName(project), id)
+	dir := Path(root, project, id)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return nil, fmt.Errorf("make the session's directory (set TROUPE_HOME to a directory you can write): %w", err)
 	}
@@ -127,8 +127,8 @@ func (f *Folder) Close() error {
 	return errors.Join(append(errs, f.lock.Close())...)
 }
 
-// Results is the directory for results that were too long for the model.
-func (f *Folder) Results() string { return filepath.Join(f.Dir, "results") }
+// Path returns the directory of a session of a project.
+func Path(root, project, id string) string { return filepath.Join(root, ProjectName(project), id) }
 
 // LogPath returns the file of an agent's log.
 func LogPath(dir, agent string) string {

@@ -1,0 +1,360 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/config"
+	"github.com/troupe-sh/troupe/host"
+	"github.com/troupe-sh/troupe/internal/cli"
+	"github.com/troupe-sh/troupe/permission"
+	"github.com/troupe-sh/troupe/session"
+)
+
+var formats = []string{"text", "json", "stream-json"}
+
+func modeNames() (names []string) {
+	for _, m := range permission.Modes() {
+		names = append(names, string(m))
+	}
+	return names
+}
+
+// run answers one prompt: the way of `troupe -p`.
+func (p *program) run(ctx context.Context, f *flags, args []string) error {
+	if err := f.check(args); err != nil {
+		return err
+	}
+	prompt, err := p.prompt(ctx, strings.Join(args, " "))
+	if err != nil {
+		return err
+	}
+	s, models, err := p.open(ctx, f)
+	if err != nil {
+		return err
+	}
+	for _, w := range s.Warnings {
+		fmt.Fprintln(p.notes, "troupe: "+cli.Clean(w))
+	}
+	s.Send(prompt)
+	outcome, err := p.watch(ctx, f, s, models)
+	if cerr := s.Close(); cerr != nil {
+		err = errors.Join(err, cerr)
+	}
+	if err != nil {
+		return &failure{exitFailed, err}
+	}
+	if outcome.Ended.Reason != troupe.Done {
+		return &failure{code: exitFailed}
+	}
+	return nil
+}
+
+// check reports flags that make no sense.
+func (f *flags) check(args []string) error {
+	switch {
+	case !f.print && len(args) == 0:
+		return errors.New("what is to be done? Say it with: troupe -p \"your prompt\" (troupe -h shows all flags, troupe demo shows it at work)")
+	case !f.print:
+		return fmt.Errorf("to have this prompt answered say: troupe -p %q", strings.Join(args, " "))
+	case !slices.Contains(formats, f.output):
+		return fmt.Errorf("--output-format %q: want %s", f.output, strings.Join(formats, ", "))
+	case f.turns < 0:
+		return fmt.Errorf("--max-turns %d: want a positive number", f.turns)
+	case f.resume != "" && f.resumeLast:
+		return errors.New("--resume and --continue exclude each other")
+	case f.fork && f.resume == "" && !f.resumeLast:
+		return errors.New("--fork-session needs --resume or --continue")
+	case f.session != "" && (f.resume != "" || f.resumeLast) && !f.fork:
+		return errors.New("--session-id names a new session: with --resume or --continue it needs --fork-session")
+	case f.skip && f.mode != "" && f.mode != string(permission.Bypass):
+		return errors.New("--dangerously-skip-permissions and --permission-mode exclude each other")
+	}
+	if f.session != "" {
+		id, err := uuid.Parse(f.session)
+		if err != nil || id.String() != strings.ToLower(f.session) {
+			return fmt.Errorf("--session-id %q: want a UUID such as %s", f.session, uuid.NewString())
+		}
+		f.session = id.String()
+	}
+	return nil
+}
+
+// patience is how long a prompt waits for more on stdin.
+const patience = time.Second
+
+// prompt joins what was said as an argument with what is on stdin. An open pipe
+// into which nobody writes must not hold up a prompt that is there.
+func (p *program) prompt(ctx context.Context, arg string) (string, error) {
+	piped := ""
+	if !terminal(p.in) {
+		var err error
+		if piped, err = p.readIn(ctx, arg != ""); err != nil {
+			return "", err
+		}
+	}
+	parts := slices.DeleteFunc([]string{arg, piped}, func(s string) bool { return strings.TrimSpace(s) == "" })
+	if len(parts) == 0 {
+		return "", errors.New("the prompt is empty: give it as an argument or on stdin, as in: troupe -p \"your prompt\"")
+	}
+	return strings.Join(parts, "\n\n"), nil
+}
+
+func (p *program) readIn(ctx context.Context, havePrompt bool) (string, error) {
+	type part struct {
+		text []byte
+		err  error
+	}
+	first, all := make(chan struct{}), make(chan part, 1)
+	go func() { // ends with the stream; a program that goes on without it does not wait
+		var b [1]byte
+		n, err := io.ReadFull(p.in, b[:])
+		close(first)
+		if err != nil {
+			if errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) {
+				err = nil
+			}
+			all <- part{nil, err}
+			return
+		}
+		rest, err := io.ReadAll(p.in)
+		all <- part{append(b[:n:n], rest...), err}
+	}()
+	if havePrompt {
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		select {
+		case <-first:
+		case <-timer.C:
+			fmt.Fprintln(p.notes, "troupe: stdin is open, but nothing comes; going on without it (</dev/null closes it)")
+			return "", nil
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+	select {
+	case got := <-all:
+		if got.err != nil {
+			return "", fmt.Errorf("read the prompt from stdin: %w", got.err)
+		}
+		return string(got.text), nil
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// open makes the session that the flags ask for.
+func (p *program) open(ctx context.Context, f *flags) (*host.Session, *host.Models, error) {
+	home, user, err := p.homes()
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, nil, fmt.Errorf("the working directory: %w", err)
+	}
+	o := host.Options{Home: home, UserHome: user, Agent: f.agent, Append: f.add, Turns: f.turns, Fork: f.fork, ID: f.session,
+		Env: p.env, Now: time.Now, NewID: uuid.NewString}
+	if o.Resume, err = resumed(f, home, dir); err != nil {
+		return nil, nil, err
+	}
+	if o.Resume != nil {
+		dir = o.Resume.Project
+	}
+	if o.Config, err = p.config(f, home, user, dir); err != nil {
+		return nil, nil, err
+	}
+	if err := p.mode(f, &o); err != nil {
+		return nil, nil, err
+	}
+	for _, d := range o.Config.Dirs {
+		o.Also = append(o.Also, d.Text)
+	}
+	models := p.models(o.Config)
+	if o.Resume == nil || f.model != "" {
+		if o.Model, err = models.Choose(f.model, p.lookup("TROUPE_MODEL"), o.Config.Model.Text); err != nil {
+			return nil, nil, err
+		}
+	}
+	o.Models, o.Secrets = models, models.Secrets()
+	s, err := host.Open(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s, models, nil
+}
+
+// resumed finds the session to take up again; nil is none.
+func resumed(f *flags, home, dir string) (*session.Info, error) {
+	var info session.Info
+	var err error
+	switch {
+	case f.resumeLast:
+		info, err = host.Latest(home, dir)
+	case f.resume != "":
+		info, err = session.Find(host.Sessions(home), strings.ToLower(f.resume))
+	default:
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(info.Project); err != nil {
+		return nil, fmt.Errorf("session %s works in a directory that cannot be used: %w", info.ID, err)
+	}
+	return &info, nil
+}
+
+// config loads the configuration for dir and tells what is wrong with it.
+func (p *program) config(f *flags, home, user, dir string) (*config.Config, error) {
+	c, err := config.Load(config.Sources{Home: home, UserHome: user, Dir: dir, Settings: f.settings, Agents: f.agents,
+		AddDirs: f.dirs, Tools: host.Tools()})
+	if err != nil {
+		return nil, err
+	}
+	for effect, rules := range map[troupe.Effect]list{troupe.Allow: f.allowed, troupe.Deny: f.forbidden} {
+		for _, r := range rules {
+			if _, err := permission.ParseRule(effect, r, permission.Origin{Source: config.CommandLine, Root: c.Dir, Home: user}); err != nil {
+				return nil, fmt.Errorf("%w (a prompt stands before lists of rules, or after --)", err)
+			}
+			c.Rules = append(c.Rules, config.RuleText{Text: r, Effect: effect, Source: config.CommandLine, Root: c.Dir})
+		}
+	}
+	for _, problem := range c.Problems {
+		fmt.Fprintln(p.notes, "troupe: "+cli.Clean(problem.Error()))
+	}
+	for _, line := range slices.Concat(c.Warnings, c.Unused) {
+		fmt.Fprintln(p.notes, "troupe: "+cli.Clean(line))
+	}
+	return c, nil
+}
+
+func (p *program) mode(f *flags, o *host.Options) (err error) {
+	switch {
+	case f.skip:
+		o.Mode = permission.Bypass
+	case f.mode != "":
+		if o.Mode, err = permission.ParseMode(f.mode); err != nil {
+			return fmt.Errorf("--permission-mode: %w", err)
+		}
+	}
+	return nil
+}
+
+func (p *program) models(c *config.Config) *host.Models {
+	aliases := map[string]string{}
+	for name, v := range c.Aliases {
+		aliases[name] = v.Text
+	}
+	return host.NewModels(p.lookup, aliases, c.Dir, time.Now, rand.Float64)
+}
+
+// watch lets the session work and prints what it does.
+func (p *program) watch(ctx context.Context, f *flags, s *host.Session, models *host.Models) (cli.Outcome, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	tally := &cli.Tally{Price: models.Price}
+	face, err := p.face(f, s, models, tally)
+	if err != nil {
+		return cli.Outcome{}, err
+	}
+	start := time.Now()
+	// The face follows the log at its own pace; it ends with the lead's last
+	// record, or when there is none because the log cannot be written.
+	following, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	printed := make(chan error, 1)
+	go func() { printed <- follow(s.Follow(following), tally, face, cancel) }()
+	end, err := s.Run(ctx)
+	if errors.Is(err, session.ErrLog) {
+		stop()
+	}
+	outcome := cli.Outcome{Ended: end, Tally: tally, Took: time.Since(start)}
+	if err := <-printed; err != nil {
+		return outcome, err
+	}
+	return outcome, face.Finish(outcome)
+}
+
+// follow shows the face all records up to the lead's end. A face that cannot
+// print any more interrupts the run.
+func follow(records func(func(session.Record, error) bool), tally *cli.Tally, face cli.Face, interrupt func(error)) (broken error) {
+	for r, err := range records {
+		if err != nil {
+			continue // damage of old records was told when the session was opened
+		}
+		tally.Add(r)
+		if broken == nil {
+			if broken = face.Record(r); broken != nil {
+				interrupt(troupe.ErrInterrupted)
+			}
+		}
+		if _, ended := r.Event.(troupe.Ended); ended && r.Agent == session.Lead {
+			break
+		}
+	}
+	return broken
+}
+
+// face is what the flags ask for. On a terminal, what agents say cannot move
+// the cursor.
+func (p *program) face(f *flags, s *host.Session, models *host.Models, tally *cli.Tally) (cli.Face, error) {
+	out, notes := p.out, p.notes
+	if terminal(out) {
+		out = cli.Screen(out)
+	}
+	var face cli.Face
+	switch f.output {
+	case "json":
+		face = cli.JSON{Out: p.out, Session: s.ID}
+	case "stream-json":
+		stream := &cli.Stream{Out: p.out, Tally: tally, About: about(s, models)}
+		return stream, stream.Begin()
+	default:
+		face = cli.Text{Out: out, Notes: notes, Session: s.ID}
+	}
+	if f.verbose {
+		face = verbose{face, &cli.Timeline{Out: notes, Tally: tally, Plain: !terminal(notes)}}
+	}
+	return face, nil
+}
+
+// verbose is a face with a timeline beside it.
+type verbose struct {
+	cli.Face
+	timeline *cli.Timeline
+}
+
+func (v verbose) Record(r session.Record) error {
+	return errors.Join(v.timeline.Record(r), v.Face.Record(r))
+}
+
+func about(s *host.Session, models *host.Models) cli.About {
+	state := s.Begun()
+	a := cli.About{Session: s.ID, Dir: state.Place.Dir, Model: state.Request.Model, Mode: state.Mode, Version: versionText(),
+		Key: models.KeyName(state.Request.Model), Agents: s.Agents()}
+	for _, t := range state.Request.Tools {
+		a.Tools = append(a.Tools, t.Name)
+	}
+	return a
+}
+
+// abs makes a path of the command line absolute.
+func abs(path string) (string, error) {
+	out, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return out, nil
+}

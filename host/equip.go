@@ -1,0 +1,128 @@
+package host
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/delegate"
+	"github.com/troupe-sh/troupe/permission"
+	"github.com/troupe-sh/troupe/tool"
+)
+
+// Tools are the names of all tools there are, sorted: an agent's list keeps
+// this order, so that agents with the same tools share it in a provider's cache.
+func Tools() []string {
+	return []string{"Agent", "Bash", "Edit", "Glob", "Grep", "Read", "TodoWrite", "Write"}
+}
+
+// policy is the lead's: the rules of all layers and the mode.
+func (s *Session) policy() (permission.Policy, error) {
+	p := permission.Policy{Mode: s.opts.Mode, Home: s.opts.UserHome}
+	if p.Mode == "" {
+		mode, err := permission.ParseMode(s.opts.Config.Mode.Text)
+		if err != nil {
+			return p, fmt.Errorf("%s: %w", s.opts.Config.Mode.Source, err)
+		}
+		p.Mode = mode
+	}
+	for _, r := range s.opts.Config.Rules {
+		rule, err := permission.ParseRule(r.Effect, r.Text, permission.Origin{Source: r.Source, Root: r.Root, Home: s.opts.UserHome})
+		switch {
+		case err == nil:
+			p.Rules = append(p.Rules, rule)
+		case r.Effect == troupe.Allow: // it would have allowed something: without it less runs
+			s.warn("%s: %v", r.Source, err)
+		default:
+			return p, fmt.Errorf("%s: %w", r.Source, err)
+		}
+	}
+	return p, nil
+}
+
+// tools are the names of the tools that the session offers: all but those that
+// a rule denies altogether.
+func (s *Session) tools(p permission.Policy) []string {
+	return slices.DeleteFunc(Tools(), func(name string) bool {
+		return slices.ContainsFunc(p.Rules, func(r permission.Rule) bool {
+			return r.Effect() == troupe.Deny && r.Tool() == name && (r.Spec() == "" || r.Spec() == "*")
+		})
+	})
+}
+
+// equip makes the tools and the guard of an agent. The agent has instances of
+// its own of all of them: what it has read, its to-dos, what it may hand down.
+func (s *Session) equip(_ context.Context, scope delegate.Scope, d troupe.Definition) (delegate.Kit, error) {
+	named, err := delegate.Filter(d, s.shared.Tools, scope.May())
+	if err != nil {
+		return delegate.Kit{}, err
+	}
+	kit := delegate.Kit{
+		Guard: &permission.Gate{Policy: func(mode string) permission.Policy {
+			p := scope.Policy
+			p.Mode = permission.Mode(mode)
+			return p
+		}},
+		Close: func() error { return nil },
+	}
+	files := tool.NewFiles(s.journal, 0)
+	place := troupe.Place{Dir: s.Dir, Also: s.opts.Also}
+	for _, name := range named {
+		t, err := s.tool(name, scope, files, place)
+		if err != nil {
+			return delegate.Kit{}, err
+		}
+		kit.Tools = append(kit.Tools, tool.Cap(t, filepath.Join(s.path, "results"), 0))
+	}
+	return kit, nil
+}
+
+func (s *Session) tool(name string, scope delegate.Scope, files *tool.Files, place troupe.Place) (troupe.Tool, error) {
+	switch name {
+	case "Agent":
+		return delegate.NewAgent(scope)
+	case "Bash":
+		return &tool.Bash{Env: s.env, Output: filepath.Join(s.path, "output"), Ledger: ledger(s.opts.Home)}, nil
+	case "Edit":
+		return tool.Edit{Files: files}, nil
+	case "Glob":
+		return &tool.Glob{Hide: scope.Policy.Hidden(place)}, nil
+	case "Grep":
+		return &tool.Grep{Hide: scope.Policy.Hidden(place)}, nil
+	case "Read":
+		return tool.Read{Files: files}, nil
+	case "TodoWrite":
+		return &tool.TodoWrite{}, nil
+	case "Write":
+		return tool.Write{Files: files}, nil
+	}
+	return nil, fmt.Errorf("there is no tool %q", name)
+}
+
+// without returns env less the variables named.
+func without(env, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return slices.Contains(names, name)
+	})
+}
+
+// newAgentID returns "a" and eight characters that nobody can guess.
+func newAgentID() string {
+	const digits = "0123456789abcdefghijklmnopqrstuvwxyz"
+	id := []byte{'a'}
+	for len(id) < 9 {
+		var b [16]byte
+		_, _ = rand.Read(b[:]) // never fails
+		for _, c := range b {
+			if int(c) < 256/len(digits)*len(digits) && len(id) < 9 {
+				id = append(id, digits[int(c)%len(digits)])
+			}
+		}
+	}
+	return string(id)
+}

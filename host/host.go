@@ -1,0 +1,245 @@
+// Package host puts a session together from all the parts: it is what the
+// command and users of the library call.
+//
+// [Open] makes the lead of a new session or takes an old one up again.
+// [Session.Send] gives it a prompt, [Session.Run] lets it work until it has
+// nothing left to do, and [Session.Follow] shows what all its agents do, out of
+// their logs. Everything else - which tools an agent has, what it may do, whom
+// it may start - follows from the configuration that Open is given.
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/config"
+	"github.com/troupe-sh/troupe/delegate"
+	"github.com/troupe-sh/troupe/permission"
+	"github.com/troupe-sh/troupe/proc"
+	"github.com/troupe-sh/troupe/session"
+	"github.com/troupe-sh/troupe/tool"
+)
+
+// Depth is how deep agents nest: the lead is at 0.
+const Depth = 3
+
+// ErrUse reports options that make no sense together or name what there is not.
+var ErrUse = errors.New("wrong use")
+
+// Options say what to open. Home, Config, Models, Now and NewID are needed; of a
+// new session Model, too.
+type Options struct {
+	Home     string         // troupe's own directory; see [Sessions]
+	UserHome string         // what ~ in rules means; "" is nothing
+	Config   *config.Config // of the directory that the session works in
+	Models   *Models
+	Model    string // full name; "" on resume is the one that the session had
+	Mode     permission.Mode
+	Agent    string   // definition that the lead follows; "" is our own
+	Append   string   // added to the lead's system prompt
+	Turns    int      // limit for one Run; 0 is none
+	Also     []string // further directories to work in, absolute
+
+	Resume *session.Info // session to take up again; nil is a new one
+	Fork   bool          // leave the session as it is and go on in a copy
+	ID     string        // of a new session or copy; "" is made by NewID
+
+	Env     []string // environment of the programs that tools run
+	Secrets []string // names of variables in Env that programs do not get
+
+	Now   func() time.Time
+	NewID func() string // a UUID
+}
+
+// Sessions is the directory in which all sessions are kept.
+func Sessions(home string) string { return filepath.Join(home, "sessions") }
+
+// ledger is the directory in which running shells are noted, so that those of
+// a run that was killed can be ended.
+func ledger(home string) string { return filepath.Join(home, "run") }
+
+// A Session is a lead with its sub-agents. One goroutine calls Run; the other
+// methods may be called at any time.
+type Session struct {
+	ID       string
+	Dir      string   // that it works in
+	Warnings []string // what the user should know; one line each
+
+	opts    Options
+	path    string // of the session's directory
+	folder  *session.Folder
+	log     *session.Log
+	mark    session.Mark
+	lead    troupe.Config
+	facts   string // told with the first prompt
+	inbox   prompts
+	shared  delegate.Shared
+	scope   delegate.Scope // the lead's
+	journal *tool.Journal
+	env     []string
+}
+
+// Open makes a session, or takes one up again. The caller must Close it.
+func Open(ctx context.Context, o Options) (*Session, error) {
+	s := &Session{opts: o, Dir: o.Config.Dir, journal: tool.NewJournal(o.Now), env: without(o.Env, o.Secrets)}
+	s.locate()
+	policy, err := s.policy()
+	if err != nil {
+		return nil, err
+	}
+	d, err := s.leadDefinition()
+	if err != nil {
+		return nil, err
+	}
+	s.share(ctx, policy)
+	s.scope = delegate.Scope{Shared: &s.shared, Agent: session.Lead, Chain: []troupe.Definition{d}, Policy: policy, Types: delegate.Types(d)}
+	kit, err := s.equip(ctx, s.scope, d)
+	if err != nil {
+		return nil, err
+	}
+	s.lead = troupe.Config{ID: session.Lead, Model: o.Models, Tools: kit.Tools, Guard: kit.Guard, Inbox: &s.inbox, MaxTurns: o.Turns}
+	if d.MaxTurns > 0 && o.Turns == 0 {
+		s.lead.MaxTurns = d.MaxTurns
+	}
+	s.sweep(ctx)
+	if err := s.begin(d); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// sweep ends the shells of runs that were killed.
+func (s *Session) sweep(ctx context.Context) {
+	swept, err := proc.Sweep(ctx, ledger(s.opts.Home))
+	if swept.Ended > 0 {
+		s.warn("ended %d processes that a killed run of troupe had left behind", swept.Ended)
+	}
+	for _, kept := range slices.Concat(swept.Kept, []error{err}) {
+		if kept != nil {
+			s.warn("%v", kept)
+		}
+	}
+}
+
+func (s *Session) warn(format string, args ...any) {
+	s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...))
+}
+
+// leadDefinition is the definition that the lead follows.
+func (s *Session) leadDefinition() (troupe.Definition, error) {
+	d := troupe.Definition{Name: session.Lead, Prompt: leadPrompt, Source: config.BuiltIn}
+	if s.opts.Agent != "" {
+		i := slices.IndexFunc(s.opts.Config.Definitions, func(d troupe.Definition) bool { return d.Name == s.opts.Agent })
+		if i < 0 {
+			return d, fmt.Errorf("%w: there is no agent %q; there are: %s", ErrUse, s.opts.Agent, names(s.opts.Config.Definitions))
+		}
+		d = s.opts.Config.Definitions[i]
+	}
+	if d.Tools == nil { // a main agent has all tools, this one included
+		d.Tools = []string{"*", "Agent"}
+	}
+	if s.opts.Append != "" {
+		d.Prompt = strings.TrimRight(d.Prompt, "\n") + "\n\n" + s.opts.Append
+	}
+	return d, nil
+}
+
+func names(ds []troupe.Definition) string {
+	var out []string
+	for _, d := range ds {
+		out = append(out, d.Name)
+	}
+	return strings.Join(out, ", ")
+}
+
+// share fills in what all agents of the session have in common.
+func (s *Session) share(ctx context.Context, policy permission.Policy) {
+	s.shared = delegate.Shared{
+		Tools: s.tools(policy), Depth: Depth, NewID: newAgentID, Resolve: s.opts.Models.Resolve, Equip: s.equip,
+		Record: s.record, Model: s.opts.Models, Now: s.opts.Now,
+		Introduce: func(d troupe.Definition, p troupe.Place) string { return s.introduce(ctx, d, p) },
+	}
+	for _, d := range s.opts.Config.Definitions {
+		d.Prompt = strings.TrimRight(d.Prompt, "\n") + "\n" + subagentPrompt
+		s.shared.Definitions = append(s.shared.Definitions, d)
+	}
+}
+
+// record runs a sub-agent with its log around it.
+func (s *Session) record(ctx context.Context, start troupe.Started, first troupe.Received, c troupe.Config) iter.Seq2[troupe.Event, error] {
+	return func(yield func(troupe.Event, error) bool) {
+		log, err := s.folder.Log(start.Agent)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		for _, ev := range []troupe.Event{start, first} {
+			c.State.Apply(ev)
+			if err := log.Append(ev); err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+		log.Record(troupe.Run(ctx, c))(yield)
+	}
+}
+
+// Send gives the lead a prompt of the user.
+func (s *Session) Send(prompt string) {
+	m := troupe.Message{Role: troupe.User}
+	if s.facts != "" {
+		m.Content = append(m.Content, troupe.Text(s.facts))
+		s.facts = ""
+	}
+	m.Content = append(m.Content, troupe.Text(prompt))
+	s.inbox.put(troupe.Received{ID: s.opts.NewID(), From: "user", Message: m})
+}
+
+// Run lets the lead work until it has said its last word, a limit is reached
+// or ctx ends. What the user stopped can go on with another Send and Run.
+func (s *Session) Run(ctx context.Context) (end troupe.Ended, err error) {
+	for ev, e := range s.log.Record(troupe.Run(ctx, s.lead)) {
+		if e != nil {
+			err = e
+			continue
+		}
+		if ev, ok := ev.(troupe.Ended); ok {
+			end = ev
+		}
+	}
+	if end.Reason == "" { // the log could not be written
+		end = troupe.Ended{Reason: troupe.Failed, Err: err.Error()}
+	}
+	return end, err
+}
+
+// Follow yields what the agents of the session do, from Open on, until ctx
+// ends: the records of all logs, in order.
+func (s *Session) Follow(ctx context.Context) iter.Seq2[session.Record, error] {
+	return s.folder.Follow(ctx, s.mark)
+}
+
+// Begun is what the lead has begun or goes on with: its model, mode and tools.
+func (s *Session) Begun() troupe.State { return *s.lead.State }
+
+// Agents are the names of the agents that the lead can start.
+func (s *Session) Agents() []string {
+	var out []string
+	for _, d := range s.scope.Startable() {
+		out = append(out, d.Name)
+	}
+	return out
+}
+
+// Path is the directory of the session's logs.
+func (s *Session) Path() string { return s.path }
+
+// Close ends the session's use by this process.
+func (s *Session) Close() error { return s.folder.Close() }
