@@ -279,23 +279,37 @@ func openFound(path string) (*os.File, fs.FileInfo, error) {
 
 // hideBoth makes hide see each path below root also by its real name, if a
 // link leads to the root: a link is no way around a rule. It reports whether
-// the root itself is hidden.
+// the root itself, or a directory above it, is hidden.
 func hideBoth(hide func(string) bool, root string) (both func(string) bool, hidden bool) {
 	if hide == nil {
 		return nil, false
 	}
 	real, err := filepath.EvalSymlinks(root)
 	if err != nil || real == root {
-		return hide, hide(root)
+		return hide, hidesAbove(hide, root)
 	}
 	both = func(path string) bool {
 		if hide(path) {
 			return true
 		}
 		rel, ok := strings.CutPrefix(path, root)
-		return ok && hide(real+rel)
+		return ok && hide(filepath.Join(real, rel))
 	}
-	return both, both(root)
+	return both, hidesAbove(hide, root) || hidesAbove(hide, real)
+}
+
+// hidesAbove tells whether path or a directory above it is hidden.
+func hidesAbove(hide func(string) bool, path string) bool {
+	for {
+		if hide(path) {
+			return true
+		}
+		up := filepath.Dir(path)
+		if up == path {
+			return false
+		}
+		path = up
+	}
 }
 
 // shown is how a path is named to the model: relative to dir if it is below
