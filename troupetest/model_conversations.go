@@ -70,6 +70,14 @@ func checkConversations(ctx context.Context, m troupe.Model, p *Provider) error 
 	if _, err := answered(ctx, m, bare); err != nil {
 		return fmt.Errorf("no system text, no tools, no limit: %w", err)
 	}
+	for _, effort := range []string{"low", "high", "2048"} {
+		req := hello()
+		req.Effort = effort
+		p.Say("yes")
+		if _, err := answered(ctx, m, req); err != nil {
+			return fmt.Errorf("effort %s: %w", effort, err)
+		}
+	}
 	return nil
 }
 

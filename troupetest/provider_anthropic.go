@@ -287,12 +287,14 @@ func (anthropicWire) whole(a *answer) []byte {
 	return encode(out)
 }
 
-func (anthropicWire) problem(status int, message string) []byte {
-	return anthropicError(anthropicErrorType(status), message)
+func (anthropicWire) problem(status int, id, message string) []byte {
+	out := anthropicError(anthropicErrorType(status), message)
+	out["request_id"] = id
+	return encode(out)
 }
 
-func anthropicError(kind, message string) []byte {
-	return encode(object{"type": "error", "error": object{"type": kind, "message": message}})
+func anthropicError(kind, message string) object {
+	return object{"type": "error", "error": object{"type": kind, "message": message}}
 }
 
 func anthropicErrorType(status int) string {
@@ -317,5 +319,5 @@ func anthropicErrorType(status int) string {
 }
 
 func (anthropicWire) overload() frame {
-	return frame{event: "error", data: anthropicError("overloaded_error", "Overloaded")}
+	return frame{event: "error", data: encode(anthropicError("overloaded_error", "Overloaded"))}
 }

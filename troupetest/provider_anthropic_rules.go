@@ -18,6 +18,7 @@ func (anthropicWire) rules() []rule {
 		{name: "key", check: anthropicKey, status: http.StatusUnauthorized},
 		{name: "required fields", check: anthropicRequired},
 		{name: "top-level fields", check: anthropicTop},
+		{name: "sampling", check: sampling},
 		{name: "model", check: modelKnown, status: http.StatusNotFound},
 		{name: "max_tokens", check: maxTokens},
 		{name: "system", check: anthropicSystem},
@@ -59,11 +60,30 @@ func (anthropicWire) rules() []rule {
 	})
 }
 
+// The versions of the API that are served. The newer one has no sampling
+// parameters: https://platform.claude.com/docs/en/api/migration-2026-10-21.
+const (
+	versionSampled = "2023-06-01"
+	versionPlain   = "2026-10-21"
+)
+
 func versionHeader(b *body) string {
-	if b.header.Get("Anthropic-Version") != "2023-06-01" {
-		return "anthropic-version: header is required and must be a known version"
+	if v := b.header.Get("Anthropic-Version"); v != versionSampled && v != versionPlain {
+		return fmt.Sprintf("anthropic-version: header is required and must be a known version, not %q", v)
 	}
 	return ""
+}
+
+func sampling(b *body) string {
+	if b.header.Get("Anthropic-Version") == versionSampled {
+		return ""
+	}
+	return first(fields("temperature top_p top_k"), func(_ int, key string) string {
+		if _, ok := b.top[key]; ok {
+			return key + ": Extra inputs are not permitted in this version"
+		}
+		return ""
+	})
 }
 
 func anthropicKey(b *body) string {
@@ -214,7 +234,7 @@ func anthropicToolChoice(b *body) string {
 // thinks reports whether the request asks for reasoning.
 func thinks(b *body) bool {
 	o, _ := b.top["thinking"].(object)
-	return text(o, "type") == "enabled" || text(o, "type") == "adaptive"
+	return slices.Contains(fields("enabled adaptive between_tools"), text(o, "type"))
 }
 
 func thinkingConfig(b *body) string {
@@ -226,8 +246,8 @@ func thinkingConfig(b *body) string {
 	switch text(o, "type") {
 	case "adaptive":
 		return shape{fields("type"), fields("display")}.fits("thinking.adaptive.", o)
-	case "disabled":
-		return shape{required: fields("type")}.fits("thinking.disabled.", o)
+	case "disabled", "between_tools":
+		return shape{required: fields("type")}.fits("thinking.", o)
 	case "enabled":
 		if complaint := (shape{fields("type budget_tokens"), fields("display")}).fits("thinking.enabled.", o); complaint != "" {
 			return complaint
@@ -243,7 +263,7 @@ func thinkingConfig(b *body) string {
 		}
 		return ""
 	}
-	return "thinking.type: Input should be 'enabled', 'adaptive' or 'disabled'"
+	return "thinking.type: Input should be 'enabled', 'adaptive', 'between_tools' or 'disabled'"
 }
 
 func outputConfig(b *body) string {

@@ -31,7 +31,7 @@ type wire interface {
 	frames(a *answer) []frame
 	whole(a *answer) []byte
 	// problem is the body of an error; overload an event of the stream.
-	problem(status int, message string) []byte
+	problem(status int, id, message string) []byte
 	overload() frame
 }
 

@@ -32,7 +32,7 @@ func (e *exchange) refuse(status int, message string) {
 	e.rw.Header().Set("Request-Id", id)
 	e.rw.Header().Set("X-Request-Id", id)
 	e.rw.WriteHeader(status)
-	e.write(e.w.problem(status, message))
+	e.write(e.w.problem(status, id, message))
 }
 
 // answer plays a reply with its fault.

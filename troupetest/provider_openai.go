@@ -296,7 +296,7 @@ func (openaiWire) whole(a *answer) []byte {
 	return encode(out)
 }
 
-func (openaiWire) problem(status int, message string) []byte {
+func (openaiWire) problem(status int, _, message string) []byte {
 	kind, code := "invalid_request_error", any(nil)
 	switch {
 	case status == http.StatusUnauthorized:
@@ -312,5 +312,5 @@ func (openaiWire) problem(status int, message string) []byte {
 }
 
 func (w openaiWire) overload() frame {
-	return frame{data: w.problem(http.StatusServiceUnavailable, "The server is overloaded")}
+	return frame{data: w.problem(http.StatusServiceUnavailable, "", "The server is overloaded")}
 }

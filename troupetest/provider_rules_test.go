@@ -166,10 +166,11 @@ func anthropicTopPairs() map[string]pair {
 	}
 	const short, long = `"type":"ephemeral"`, `"type":"ephemeral","ttl":"1h"`
 	return map[string]pair{
-		"anthropic-version":   {probe{}, header("Anthropic-Version", "2020-01-01")},
+		"anthropic-version":   {header("Anthropic-Version", "2026-10-21"), header("Anthropic-Version", "2020-01-01")},
 		"key":                 {header("X-Api-Key", "secret"), header("Authorization", "Bearer other")},
 		"required fields":     {probe{}, with(`{"max_tokens":null}`)},
 		"top-level fields":    {with(`{"stream":true}`), with(`{"stream_options":{}}`)},
+		"sampling":            {with(`{"temperature":1}`), probe{with: `{"temperature":1}`, header: map[string]string{"Anthropic-Version": "2026-10-21"}}},
 		"model":               {probe{}, with(`{"model":"other"}`)},
 		"max_tokens":          {with(`{"max_tokens":1}`), with(`{"max_tokens":0}`)},
 		"system":              {with(`{"system":[{"type":"text","text":"be good"}]}`), with(`{"system":[{"type":"text","text":" "}]}`)},
