@@ -22,15 +22,8 @@ func streamed() Reply {
 	}
 }
 
-// The events are those that the Messages API documents for a stream.
-func TestAnthropicStream(t *testing.T) {
-	p := NewProvider(t)
-	reply := streamed()
-	redacted := troupe.Opaque{Provider: "anthropic", JSON: `{"type":"redacted_thinking","data":"x"}`}
-	reply.Message.Content = append(reply.Message.Content, redacted)
-	p.Queue(reply)
-	res, got := post(t, p, Anthropic, with(`{"stream":true}`))
-	want := `event: message_start
+// anthropicStream is what the reply of streamed is on the wire.
+const anthropicStream = `event: message_start
 data: {"message":{"content":[],"id":"msg_000001","model":"m","role":"assistant","stop_reason":null,"stop_sequence":null,"type":"message","usage":{"input_tokens":7,"cache_creation_input_tokens":0,"cache_read_input_tokens":5,"output_tokens":1}},"type":"message_start"}
 
 event: content_block_start
@@ -100,7 +93,16 @@ event: message_stop
 data: {"type":"message_stop"}
 
 `
-	if diff := cmp.Diff(want, string(got)); diff != "" {
+
+// The events are those that the Messages API documents for a stream.
+func TestAnthropicStream(t *testing.T) {
+	p := NewProvider(t)
+	reply := streamed()
+	redacted := troupe.Opaque{Provider: "anthropic", JSON: `{"type":"redacted_thinking","data":"x"}`}
+	reply.Message.Content = append(reply.Message.Content, redacted)
+	p.Queue(reply)
+	res, got := post(t, p, Anthropic, with(`{"stream":true}`))
+	if diff := cmp.Diff(anthropicStream, string(got)); diff != "" {
 		t.Error(diff)
 	}
 	if kind := res.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
