@@ -55,7 +55,7 @@ func (k *child) result(t *tally, failed error) (troupe.Result, error) {
 	} else if strings.TrimSpace(text) == "" {
 		text = "(The agent ended without a word.)"
 	}
-	notes := fmt.Sprintf("agent %s (%s, %s): %d turns, %d tool calls, %d tokens", k.scope.Agent, k.started.Definition, k.model,
+	notes := fmt.Sprintf("agent %s (%s, %s); turns: %d, tool calls: %d, tokens: %d", k.scope.Agent, k.started.Definition, k.model,
 		end.Turns, t.calls, end.Usage.Total())
 	if mode := k.scope.narrowed(k.scope.Chain[len(k.scope.Chain)-1]); mode != "" {
 		notes += fmt.Sprintf("; it ran in mode %s, as its own (%s) is not within its caller's", k.started.Mode, mode)

@@ -106,7 +106,7 @@ func (p *program) prompt(ctx context.Context, arg string) (string, error) {
 	}
 	parts := slices.DeleteFunc([]string{arg, piped}, func(s string) bool { return strings.TrimSpace(s) == "" })
 	if len(parts) == 0 {
-		return "", errors.New("the prompt is empty: give it as an argument or on stdin, as in: troupe -p \"your prompt\"")
+		return "", errors.New("the prompt is empty: give it as an argument or on stdin, as in: troupe -p \"your prompt\" (it stands before lists of rules, or after --)")
 	}
 	return strings.Join(parts, "\n\n"), nil
 }
@@ -226,7 +226,7 @@ func (p *program) config(f *flags, home, user, dir string) (*config.Config, erro
 	for effect, rules := range map[troupe.Effect]list{troupe.Allow: f.allowed, troupe.Deny: f.forbidden} {
 		for _, r := range rules {
 			if _, err := permission.ParseRule(effect, r, permission.Origin{Source: config.CommandLine, Root: c.Dir, Home: user}); err != nil {
-				return nil, fmt.Errorf("%w (a prompt stands before lists of rules, or after --)", err)
+				return nil, err
 			}
 			c.Rules = append(c.Rules, config.RuleText{Text: r, Effect: effect, Source: config.CommandLine, Root: c.Dir})
 		}
@@ -264,7 +264,7 @@ func (p *program) models(c *config.Config) *host.Models {
 func (p *program) watch(ctx context.Context, f *flags, s *host.Session, models *host.Models) (cli.Outcome, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	tally := &cli.Tally{Price: models.Price}
+	tally := &cli.Tally{Price: models.Price, Model: s.Begun().Request.Model}
 	face, err := p.face(f, s, models, tally)
 	if err != nil {
 		return cli.Outcome{}, err

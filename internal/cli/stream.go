@@ -76,7 +76,7 @@ func (s *Stream) Record(r session.Record) error {
 			return nil
 		}
 		return s.print(object{"type": "assistant", "parent_tool_use_id": parent(a), "timestamp": r.Time, "message": object{
-			"id": fmt.Sprintf("msg_%s_%d", a.id, r.Line), "type": "message", "role": "assistant", "model": ev.Model,
+			"id": fmt.Sprintf("msg_%s_%d", a.id, a.replies), "type": "message", "role": "assistant", "model": ev.Model,
 			"content": blocks(content), "stop_reason": ev.Stop, "stop_sequence": nil, "usage": usage(ev.Usage)}})
 	case troupe.ToolEnded:
 		o := object{"type": "user", "parent_tool_use_id": parent(a), "timestamp": r.Time, "message": object{"role": "user",

@@ -16,6 +16,7 @@ type Price func(model string, u troupe.Usage) (dollars float64, known bool)
 // Price is ready.
 type Tally struct {
 	Price   Price
+	Model   string // that the lead goes on with, if its first record is not among those that pass
 	Denials []Denial
 	Models  []ModelUse // in the order of first use
 	Waited  time.Duration
@@ -43,7 +44,7 @@ type agent struct {
 	model                string
 	asked                time.Time // since when its model has the word
 	uses                 map[string]troupe.ToolUse
-	usage                troupe.Usage
+	replies              int
 }
 
 // Add takes a record in. Records of a session come in order.
@@ -53,7 +54,7 @@ func (t *Tally) Add(r session.Record) {
 	}
 	a := t.agents[r.Agent]
 	if a == nil {
-		a = &agent{id: r.Agent, uses: map[string]troupe.ToolUse{}}
+		a = &agent{id: r.Agent, model: t.Model, uses: map[string]troupe.ToolUse{}}
 		t.agents[r.Agent] = a
 	}
 	switch ev := r.Event.(type) {
@@ -64,11 +65,11 @@ func (t *Tally) Add(r session.Record) {
 			a.model = ev.Model
 		}
 	case troupe.Replied:
+		a.replies++
 		for _, u := range ev.Message.ToolUses() {
 			a.uses[u.ID] = u
 		}
 		if ev.Usage != (troupe.Usage{}) {
-			a.usage = a.usage.Add(ev.Usage)
 			t.use(a.model, ev.Usage)
 		}
 		if !a.asked.IsZero() {
