@@ -135,7 +135,8 @@ func TestOnlyRegularFiles(t *testing.T) {
 	}
 	defer l.Close()
 	for name, word := range map[string]string{
-		"pipe": "pipe", "to-pipe": "pipe", "to-device": "device", "/dev/null": "device", "sub": "directory", "socket": "socket",
+		"pipe": "is a named pipe", "to-pipe": "is a named pipe", "to-device": "is a device", "/dev/null": "is a device",
+		"sub": "is a directory", "socket": "is a socket",
 	} {
 		_, err := d.read(name)
 		wantErr(t, err, nil, word)

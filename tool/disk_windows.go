@@ -42,7 +42,7 @@ func moveOver(ctx context.Context, temp, path string, check func() error) error 
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return context.Cause(ctx)
+			return ctx.Err()
 		case <-timer.C:
 		}
 		wait *= 2

@@ -159,7 +159,7 @@ func (f *Files) change(ctx context.Context, c *troupe.Call, path string, edit fu
 		return before, nil, fmt.Errorf("the new content is %w", errTooLarge)
 	}
 	if err := ctx.Err(); err != nil {
-		return before, nil, context.Cause(ctx)
+		return before, nil, err
 	}
 	err = replaceFile(ctx, path, before, after)
 	if errors.Is(err, ErrChanged) {

@@ -253,6 +253,27 @@ func TestForgottenMustBeReadAgain(t *testing.T) {
 	}
 }
 
+// Whatever uses a file makes it one that is remembered longer.
+func TestUseKeepsInMemory(t *testing.T) {
+	uses := map[string]func(f *Files){
+		"seen again": func(f *Files) { f.saw("a", digest{1}) },
+		"looked up":  func(f *Files) { f.lookUp("a") },
+	}
+	for name, use := range uses {
+		f := NewFiles(NewJournal(noon), 2)
+		f.saw("a", digest{1})
+		f.saw("b", digest{2})
+		use(f)
+		f.saw("c", digest{3})
+		if _, ok := f.lookUp("a"); !ok {
+			t.Errorf("%s: a is forgotten", name)
+		}
+		if _, ok := f.lookUp("b"); ok {
+			t.Errorf("%s: b is remembered", name)
+		}
+	}
+}
+
 // One of many agents that change a file at the same moment wins, and the rest
 // hear who it was.
 func TestOneWinnerAtTheSameMoment(t *testing.T) {

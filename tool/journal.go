@@ -61,7 +61,7 @@ func (j *Journal) lock(ctx context.Context, path string) (unlock func(), err err
 		return func() { <-l.held; leave() }, nil
 	case <-ctx.Done():
 		leave()
-		return nil, context.Cause(ctx)
+		return nil, ctx.Err()
 	}
 }
 

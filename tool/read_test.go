@@ -262,15 +262,36 @@ func TestReadLargeFiles(t *testing.T) {
 	}
 }
 
-func TestReadEndsWithContext(t *testing.T) {
+// Neither reading nor waiting for another agent's change outlasts the ctx, and
+// nothing is changed after it.
+func TestCallsEndWithContext(t *testing.T) {
 	d := newDesk(t)
 	d.put("a.txt", plainLines(10))
-	ctx, stop := context.WithCancelCause(t.Context())
-	why := errors.New("enough")
-	stop(why)
-	raw, _ := json.Marshal(args{"file_path": "a.txt"})
-	c := &troupe.Call{ToolUse: troupe.ToolUse{Input: raw}, Place: troupe.Place{Dir: d.dir}}
-	if _, err := (Read{Files: d.files}).Call(ctx, c); !errors.Is(err, why) {
-		t.Errorf("error %v, want %v", err, why)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	d.must(d.read("a.txt"))
+	path := filepath.Join(d.dir, "a.txt")
+	call := func(tool troupe.Tool) {
+		t.Helper()
+		raw, err := json.Marshal(args{"file_path": "a.txt", "content": "x", "old_string": "line 1\n", "new_string": "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &troupe.Call{ToolUse: troupe.ToolUse{Input: raw}, Place: troupe.Place{Dir: d.dir}}
+		if _, err := tool.Call(ctx, c); !errors.Is(err, context.Canceled) {
+			t.Errorf("%T: error %v, want %v", tool, err, context.Canceled)
+		}
+	}
+	call(Read{Files: d.files})
+	call(Write{Files: d.files})
+	unlock, err := d.files.journal.lock(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call(Edit{Files: d.files})
+	unlock()
+	d.has("a.txt", plainLines(10))
+	if n := len(d.files.journal.locks); n != 0 {
+		t.Errorf("%d locks left", n)
 	}
 }

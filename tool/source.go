@@ -80,7 +80,7 @@ func (s *source) drain(ctx context.Context) error {
 	buf := make([]byte, 64<<10)
 	for !s.huge() {
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return ctx.Err()
 		}
 		if _, err := s.text.Read(buf); err == io.EOF {
 			return nil

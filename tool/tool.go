@@ -9,6 +9,7 @@ package tool
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -48,10 +49,31 @@ func input[In any](c *troupe.Call) (In, error) {
 			return in, fmt.Errorf("%s needs the field %q", c.Name, name)
 		}
 	}
-	if err := json.Unmarshal(c.Input, &in); err != nil {
+	err := json.Unmarshal(c.Input, &in)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return in, fmt.Errorf("the field %q of %s must be %s, not %s", wrong.Field, c.Name, jsonType(wrong.Type), wrong.Value)
+	}
+	if err != nil {
 		return in, fmt.Errorf("the input of %s: %w", c.Name, err)
 	}
 	return in, nil
+}
+
+// jsonType names the JSON that a Go type is decoded from.
+func jsonType(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a string"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	}
+	return "a whole number"
 }
 
 // resolve makes a path of a call's input absolute and clean. A relative path

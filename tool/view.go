@@ -74,7 +74,7 @@ func nextLine(ctx context.Context, r *bufio.Reader, line []byte) (_ []byte, left
 	const kept = viewLineSize * utf8.UTFMax
 	for {
 		if ctx.Err() != nil {
-			return nil, 0, context.Cause(ctx)
+			return nil, 0, ctx.Err()
 		}
 		part, err := r.ReadSlice('\n')
 		if err != nil && err != bufio.ErrBufferFull && err != io.EOF {
