@@ -33,13 +33,14 @@ type (
 	// Replied carries a finished assistant message, or what there was of it
 	// when the run was stopped.
 	Replied struct{ Reply }
-	// ToolStarted, Decided and ToolEnded are the life of a tool call, which
-	// Use names by its ID.
+	// ToolStarted is the beginning of a tool call, which Use names by its ID.
 	ToolStarted struct{ Use, Name string }
-	Decided     struct {
+	// Decided says what the guard made of a call.
+	Decided struct {
 		Use     string
 		Verdict Verdict
 	}
+	// ToolEnded is the end of a call, whether it ran or not.
 	ToolEnded struct {
 		Use    string
 		Result Result

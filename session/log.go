@@ -168,6 +168,7 @@ type Damage struct {
 	Err  error
 }
 
+// Error names the file, the line and the reason.
 func (d *Damage) Error() string { return fmt.Sprintf("%s:%d: %v", d.Path, d.Line, d.Err) }
 
 // Unwrap returns the reason.

@@ -25,8 +25,26 @@ func Need(t testing.TB, program string) string {
 	if os.Getenv(strictVariable) == "1" {
 		t.Fatalf("%s, and %s=1 allows no skips", line, strictVariable)
 	}
+	record(line)
 	t.Skip(line)
 	return ""
+}
+
+// skipsVariable names a file that collects the lines of what was skipped, as
+// go test shows them only with -v.
+const skipsVariable = "TROUPE_TEST_SKIPS"
+
+func record(line string) {
+	path := os.Getenv(skipsVariable)
+	if path == "" {
+		return
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return // the skip is told by go test -v all the same
+	}
+	defer f.Close()
+	fmt.Fprintln(f, line)
 }
 
 // find looks a program up as a shell would. It is here because os/exec has
