@@ -20,18 +20,26 @@ type shellJudge struct {
 	// guarded says that rules deny or ask about some commands or files, so
 	// that what is not known could be one of them.
 	guarded bool
+	// left is the number of bytes of command lines that may still be looked
+	// into: one that quotes itself again and again must not keep us busy.
+	left *int
 }
+
+// maxWords is the number of words of a launcher that are searched for the
+// command that it runs.
+const maxWords = 100
 
 // maxNesting is the depth of sh -c inside of sh -c that is looked into.
 const maxNesting = 5
 
 // judgeShell judges a command line.
 func (p Policy) judgeShell(text string, place troupe.Place) finding {
-	s, err := newScope(place, p.resolve())
+	s, err := newScope(place, p.Rules, p.resolve())
 	if err != nil {
 		return deny(bySafety, err.Error())
 	}
-	j := shellJudge{policy: p, scope: s, dirs: []string{s.dir.named}}
+	left := 8 * maxScript
+	j := shellJudge{policy: p, scope: s, dirs: []string{s.dir.named}, left: &left}
 	if s.dir.real != s.dir.named {
 		j.dirs = append(j.dirs, s.dir.real)
 	}
@@ -55,8 +63,8 @@ func (r Rule) isExact() bool { return r.spec != "" && !strings.Contains(r.spec, 
 // script judges all that a command line may do.
 func (j shellJudge) script(text string, depth int) finding {
 	f := reading(bySafety, "the command only reads in the working directories")
-	if depth > maxNesting {
-		return j.unclear("it has shells in shells")
+	if *j.left -= len(text); depth > maxNesting || *j.left < 0 {
+		return j.unclear("it is too involved")
 	}
 	s := parseScript(text, j.policy.Home)
 	if s.unclear != "" {
@@ -144,6 +152,9 @@ func (j shellJudge) restricted(c command, u unwrapped, depth int) (finding, bool
 	forms := u.chain
 	name := programName(u.run()[0].text)
 	launches := isLauncher(name) || u.opaque != ""
+	if launches && len(u.run()) > maxWords {
+		return j.unclear("it is too long to be searched for what "+name+" runs"), true
+	}
 	if launches {
 		for i := launchStart(u.run()); i < len(u.run()); i++ {
 			forms = append(forms, u.run()[i:])
@@ -237,16 +248,22 @@ func (j shellJudge) matches(effect troupe.Effect, source string, words []word) (
 // program as it is named and as it is called without its directory, and with
 // quotes around the words that need them.
 func namings(words []word) []string {
-	rest := words[1:]
 	name := words[0].text
-	base := name[strings.LastIndexByte(name, '/')+1:]
+	names := []string{name}
+	for _, n := range []string{name[strings.LastIndexByte(name, '/')+1:], programName(name)} {
+		if !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	if len(words) == 1 {
+		return names
+	}
+	plain, quoted := joinTexts(words[1:]), quoteWords(words[1:])
 	var out []string
-	for _, n := range []string{name, base, programName(name)} {
-		head := append([]word{{text: n}}, rest...)
-		for _, t := range []string{joinTexts(head), quoteWords(head)} {
-			if !slices.Contains(out, t) {
-				out = append(out, t)
-			}
+	for _, n := range names {
+		out = append(out, n+" "+plain)
+		if quoted != plain {
+			out = append(out, n+" "+quoted)
 		}
 	}
 	return out

@@ -61,7 +61,7 @@ func (p Policy) judgeFileTool(tool string, c *troupe.Call) finding {
 	if err != nil {
 		return deny(bySafety, err.Error())
 	}
-	s, err := newScope(c.Place, p.resolve())
+	s, err := newScope(c.Place, p.Rules, p.resolve())
 	if err != nil {
 		return deny(bySafety, err.Error())
 	}
@@ -193,16 +193,18 @@ func isProtected(parts []string, i int) bool {
 
 // Hidden returns a function that reports whether a deny rule for Read covers
 // a file, so that a search leaves it out. A relative path starts at
-// place.Dir. What cannot be resolved is hidden.
+// place.Dir. What cannot be resolved is hidden. Several may use the function at
+// once.
 func (p Policy) Hidden(place troupe.Place) func(path string) bool {
 	denied := p.denials(toolRead)
 	if len(denied) == 0 {
 		return func(string) bool { return false }
 	}
-	s, err := newScope(place, p.resolve())
+	s, err := newScope(place, denied, p.resolve())
 	if err != nil {
 		return func(string) bool { return true }
 	}
+	s.targets = nil
 	return func(name string) bool {
 		t, err := s.target(filepath.Clean(absolute(place.Dir, name)))
 		if err != nil {

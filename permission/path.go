@@ -74,15 +74,17 @@ type target struct{ named, real string }
 // A scope is where the patterns of rules and the working directories are
 // looked up, for the place of one call.
 type scope struct {
-	dir   target
-	roots []target // the working directories, dir included
-	real  func(string) (string, error)
+	dir     target
+	roots   []target          // the working directories, dir included
+	based   map[string]string // where the directories lead to that patterns start from
+	real    func(string) (string, error)
+	targets map[string]target // what has been resolved; nil in a scope that several use at once
 }
 
-// newScope returns the scope of a place. Its error says that a directory of
-// it could not be resolved.
-func newScope(p troupe.Place, real func(string) (string, error)) (*scope, error) {
-	s := &scope{real: real}
+// newScope returns the scope of a place for some rules. Its error says that a
+// directory of the place could not be resolved.
+func newScope(p troupe.Place, rules []Rule, real func(string) (string, error)) (*scope, error) {
+	s := &scope{real: real, based: make(map[string]string), targets: make(map[string]target)}
 	for i, dir := range append([]string{p.Dir}, p.Also...) {
 		if !filepath.IsAbs(dir) {
 			return nil, fmt.Errorf("the working directory %q is not absolute", dir)
@@ -96,12 +98,26 @@ func newScope(p troupe.Place, real func(string) (string, error)) (*scope, error)
 		}
 		s.roots = append(s.roots, t)
 	}
+	for _, r := range rules {
+		base := r.path.base
+		if _, done := s.based[base]; done || r.path.start != atBase {
+			continue
+		}
+		to, err := real(base)
+		if err != nil {
+			to = base // nothing lies below it then
+		}
+		s.based[base] = to
+	}
 	return s, nil
 }
 
 // target resolves an absolute path. It must not be cleaned before if the one
 // who opens it does not clean it: "link/.." is not "." then.
 func (s *scope) target(p string) (target, error) {
+	if t, ok := s.targets[p]; ok {
+		return t, nil
+	}
 	if !filepath.IsAbs(p) || strings.ContainsRune(p, 0) {
 		return target{}, fmt.Errorf("%q is not an absolute path", p)
 	}
@@ -109,7 +125,11 @@ func (s *scope) target(p string) (target, error) {
 	if err != nil {
 		return target{}, fmt.Errorf("resolve %s: %w", p, err)
 	}
-	return target{filepath.Clean(p), real}, nil
+	t := target{filepath.Clean(p), real}
+	if s.targets != nil {
+		s.targets[p] = t
+	}
+	return t, nil
 }
 
 // holds reports whether t lies in a working directory, by name and in truth.
@@ -126,16 +146,17 @@ func (s *scope) holds(t target) bool {
 
 // bases returns the directories that a pattern starts from.
 func (s *scope) bases(p pathPattern) []string {
-	if p.start == atPlace {
-		return []string{s.dir.named, s.dir.real}
+	first, second := p.base, p.base
+	switch p.start {
+	case atPlace:
+		first, second = s.dir.named, s.dir.real
+	case atBase:
+		second = s.based[p.base]
 	}
-	if p.base == "/" {
-		return []string{"/"}
+	if first == second {
+		return []string{first}
 	}
-	if real, err := s.real(p.base); err == nil && real != p.base {
-		return []string{p.base, real}
-	}
-	return []string{p.base}
+	return []string{first, second}
 }
 
 // touches reports whether p covers t under either name. Letters count as
@@ -276,11 +297,17 @@ func fold(s string) string { return strings.ToLower(strings.ToUpper(s)) }
 // maxLinks is the number of links in one path after which it counts as a loop.
 const maxLinks = 255
 
+// maxPath is the length of a path, in bytes, above which no file can have it.
+const maxPath = 8192
+
 // RealPath returns the file that an absolute path leads to: links are followed
 // one by one, those too whose target does not exist, and what does not exist
 // stays as it is named. So it tells where a file would be made. Its error says
 // that a link could not be read or that links run in circles.
 func RealPath(name string) (string, error) {
+	if len(name) > maxPath {
+		return "", fmt.Errorf("the path is longer than %d bytes", maxPath)
+	}
 	const sep = string(filepath.Separator)
 	root := filepath.VolumeName(name) + sep
 	done, rest, links := root, strings.TrimPrefix(filepath.FromSlash(name), root), 0

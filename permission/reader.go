@@ -194,7 +194,7 @@ func (j shellJudge) readsFiles(words []word) (finding, bool) {
 // eachTarget judges a file by all paths that it may turn out to have.
 func (j shellJudge) eachTarget(name string, judge func(target) finding) finding {
 	f := finding{effect: troupe.Allow, by: byPlace, reads: true}
-	if isDevice(name) {
+	if isDevice(name) || len(name) > maxPath/2 { // no file has such a name
 		return f
 	}
 	if j.none && !filepath.IsAbs(name) {
@@ -259,7 +259,14 @@ func namedFiles(text string) []string {
 	if text[0] != '-' {
 		out = append(out, text)
 	}
+	const most = 16 // of such parts; nobody writes more, and the last one counts
+	if i := strings.LastIndexAny(text, "=:@"); i >= 0 && i+1 < len(text) {
+		out = append(out, text[i+1:])
+	}
 	for i, c := range text {
+		if len(out) == most {
+			break
+		}
 		if rest := text[i+len(string(c)):]; (c == '=' || c == ':' || c == '@') && rest != "" {
 			out = append(out, rest)
 		}
@@ -299,7 +306,11 @@ func (j shellJudge) expand(words []word) (out []word, known bool) {
 // listed returns the files that a glob stands for, or the glob as it is if it
 // stands for none, as bash has it. It is not ok if that cannot be told.
 func (j shellJudge) listed(w word) ([]word, bool) {
-	if w.glob == "" || j.none || len(j.dirs) > 2 || j.elsewhere() {
+	if w.glob == "" || strings.Count(w.text, "/") > 8 || wildParts(w.text) > 2 || j.none || len(j.dirs) > 2 || j.elsewhere() {
+		return nil, false
+	}
+	const cost = 4 << 10 // what listing a directory takes off the bytes that are left
+	if *j.left -= cost; *j.left < 0 {
 		return nil, false
 	}
 	// The directory is listed only if it may be read: what it holds is not to
@@ -338,6 +349,18 @@ func (j shellJudge) listed(w word) ([]word, bool) {
 		out = []word{{text: unescape(w.glob, `*?[\`)}}
 	}
 	return out, true
+}
+
+// wildParts returns in how many parts of a path there are wildcards: each of
+// them multiplies what has to be looked at.
+func wildParts(text string) int {
+	n := 0
+	for part := range strings.SplitSeq(text, "/") {
+		if strings.IndexByte(part, anything) >= 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // skipsDotted reports whether a glob does not stand for a name because it has

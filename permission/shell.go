@@ -42,6 +42,10 @@ type redirect struct {
 // taken apart: the parser is recursive, and nobody writes that by hand.
 const maxScript = 64 << 10
 
+// maxDepth is the depth of parentheses and braces above which a command line
+// is not parsed: the time that takes is a power of the depth.
+const maxDepth = 200
+
 // parseScript takes a command line apart. What it cannot make sense of makes
 // the script unclear.
 func parseScript(text, home string) script {
@@ -75,6 +79,18 @@ func oddText(text string) string {
 	for _, c := range []byte(text) {
 		if c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
 			return "it has control characters"
+		}
+	}
+	depth := 0
+	for _, c := range []byte(text) {
+		switch c {
+		case '(', '{':
+			depth++
+		case ')', '}':
+			depth = max(0, depth-1)
+		}
+		if depth > maxDepth {
+			return "its parentheses are nested too deep"
 		}
 	}
 	return ""

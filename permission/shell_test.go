@@ -85,6 +85,27 @@ func TestExactRules(t *testing.T) {
 	}
 }
 
+// Long lines that are made to keep a parser, a glob or the braces busy come to
+// an end, and are not allowed.
+func TestLongLines(t *testing.T) {
+	place := workspace(t)
+	p := policy(t, Bypass, evasionRules()...)
+	for _, part := range []string{"((", "$((", "${a:-", "`", "{a,b}", "{1..9}", "a/", "eval ", "xargs ", "cat *; ", "cat a=b ", "f(){ ", "rm ", "-"} {
+		for _, start := range []string{"rm ", "$X ", "eval rm "} {
+			if v := p.Decide(shell(place, start+strings.Repeat(part, 30000/len(part)))); v.Effect == troupe.Allow {
+				t.Errorf("%s%s...: %+v", start, part, v)
+			}
+		}
+	}
+	nested := "rm x"
+	for range 8 {
+		nested = "bash -c " + quoteWords([]word{{text: nested}})
+	}
+	if v := p.Decide(shell(place, nested)); v.Effect == troupe.Allow {
+		t.Errorf("nested shells: %+v", v)
+	}
+}
+
 // Whatever a command line is, the decision does not panic, and a denied
 // command in it is seen.
 func FuzzShell(f *testing.F) {

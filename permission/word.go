@@ -26,14 +26,23 @@ func (w word) known() bool { return strings.IndexByte(w.text, anything) < 0 }
 // maxBraces is the number of words that one word with braces may become.
 const maxBraces = 64
 
+// maxGroups is the number of braces in one word that are expanded.
+const maxGroups = 6
+
 // words returns what a word becomes: more than one if it has braces.
 func (x *extractor) words(w *syntax.Word) []word {
 	if !hasBraces(w) {
 		return []word{x.word(w)}
 	}
 	unknown := []word{{text: string(anything), split: true}}
+	groups := 0
+	for _, p := range w.Parts {
+		if lit, ok := p.(*syntax.Lit); ok {
+			groups += strings.Count(lit.Value, "{")
+		}
+	}
 	parts := *w // what splits the braces changes the word
-	if !syntax.SplitBraces(&parts) {
+	if groups > maxGroups || !syntax.SplitBraces(&parts) {
 		return unknown
 	}
 	var out []word
