@@ -134,6 +134,25 @@ func TestGovernorRecovers(t *testing.T) {
 	})
 }
 
+// Who waits for a place in the row waits on when the gate is shut again.
+func TestGovernorShutAgainWhileWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		provider := &limited{rate: 0, after: 10 * time.Second}
+		m := model.NewGovernor(time.Now, rand.Float64).Wrap(provider)
+		names(m.Stream(t.Context(), &troupe.Request{}))
+		var agents sync.WaitGroup
+		for range 4 {
+			agents.Go(func() { names(m.Stream(t.Context(), &troupe.Request{})) })
+		}
+		agents.Wait()
+		for i := 1; i < len(provider.starts); i++ {
+			if gap := provider.starts[i].Sub(provider.starts[i-1]); gap < 10*time.Second {
+				t.Errorf("request %d came %v after a refusal that asked for 10s", i, gap)
+			}
+		}
+	})
+}
+
 func TestGovernorEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := model.NewGovernor(time.Now, rand.Float64).Wrap(&limited{rate: 0, after: time.Hour})
