@@ -83,7 +83,7 @@ func TestOneTextOnce(t *testing.T) {
 func TestImports(t *testing.T) {
 	w := newWorld(t, `
 -- home/repo/CLAUDE.md --
-See @docs/a.md, @docs/b.md. Write to me@docs/no.md or @nobody; not `+"`@docs/no.md` or ``a ` @docs/no.md``"+`.
+See @docs/a.md, @docs/b.md. Write to me@docs/no.md or @nobody; not `+"`see @docs/no.md now` or ``a ` @docs/no.md``"+`.
 `+"```sh\n@docs/no.md\n~~~\n```"+`
 ~~~~
 @docs/no.md
@@ -147,7 +147,7 @@ func TestContextLimits(t *testing.T) {
 	for i, name := range []string{"CLAUDE.md", "AGENTS.md", ".claude/CLAUDE.md", "CLAUDE.local.md", "sub/CLAUDE.md", "sub/AGENTS.md"} {
 		w.write(t, "home/repo/"+name, fmt.Sprint(i)+strings.Repeat(line, 1000))
 	}
-	w.write(t, "home/repo/sub/CLAUDE.local.md", "short")
+	w.link(t, "home/repo/sub/CLAUDE.local.md", "CLAUDE.md") // which is cut elsewhere now, and still the same
 	w.src.Dir = w.path("home/repo/sub")
 	cfg := w.load(t)
 	all := 0
@@ -163,6 +163,9 @@ func TestContextLimits(t *testing.T) {
 	}
 	if all > maxContext || all < maxContext-maxContextFile {
 		t.Errorf("%d bytes in all", all)
+	}
+	if slices.ContainsFunc(cfg.Warnings, func(s string) bool { return strings.Contains(s, "CLAUDE.local.md: only the first 0") }) {
+		t.Errorf("one file is read twice: %q", cfg.Warnings)
 	}
 	for _, name := range []string{"CLAUDE.md: only", "AGENTS.md: only", "sub" + string(filepath.Separator) + "AGENTS.md: only"} {
 		if !slices.ContainsFunc(cfg.Warnings, func(s string) bool { return strings.HasPrefix(s, name) }) {
