@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"go/format"
 	"os"
@@ -31,6 +32,7 @@ type stage struct {
 	disturb  func(tool string, input map[string]string) *troupe.Result // nil, or nil from it: nothing special
 	reached  map[string]bool                                           // places of rules
 	commands []string
+	calls    int // of tools
 	waited   time.Duration
 }
 
@@ -76,7 +78,7 @@ func sample(t *testing.T) map[string]string {
 // run plays one agent and returns what it said last.
 func (s *stage) run(ctx context.Context, prompt string) (string, error) {
 	msgs := []troupe.Message{user(prompt)}
-	for {
+	for range 20 {
 		req := ask(msgs...)
 		r, _, err := s.model.choose(req)
 		if err != nil {
@@ -106,12 +108,16 @@ func (s *stage) run(ctx context.Context, prompt string) (string, error) {
 		}
 		msgs = append(msgs, answered(results...))
 	}
+	return "", fmt.Errorf("the agent that was asked %q comes to no end", prompt)
 }
 
 func (s *stage) call(ctx context.Context, u troupe.ToolUse) (troupe.Result, error) {
 	var in map[string]string
 	if err := json.Unmarshal(u.Input, &in); err != nil {
 		return troupe.Result{}, fmt.Errorf("input of %s: %w", u.Name, err)
+	}
+	if s.calls++; s.calls > 100 {
+		return troupe.Result{}, errors.New("the agents come to no end")
 	}
 	if s.disturb != nil {
 		if r := s.disturb(u.Name, in); r != nil {
