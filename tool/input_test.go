@@ -14,8 +14,8 @@ func TestInputErrors(t *testing.T) {
 		{`[]`, `the input of Edit is not a JSON object: json: cannot unmarshal array into Go value of type map[string]json.RawMessage`},
 		{`{}`, `Edit needs the field "file_path"`},
 		{`{"file_path":"a","old_string":"b"}`, `Edit needs the field "new_string"`},
-		{`{"file_path":1,"old_string":"b","new_string":"c"}`, `the field "file_path" of Edit must be a string, not number`},
-		{`{"file_path":"a","old_string":"b","new_string":"c","replace_all":"yes"}`, `the field "replace_all" of Edit must be true or false, not string`},
+		{`{"file_path":1,"old_string":"b","new_string":"c"}`, `the input of Edit: the field "file_path" must be a string, not number`},
+		{`{"file_path":"a","old_string":"b","new_string":"c","replace_all":"yes"}`, `the input of Edit: the field "replace_all" must be true or false, not string`},
 		{`{"file_path":"a","old_string":"b","new_string":"c","other":1}`, ``},
 	} {
 		_, err := input[editInput](&troupe.Call{ToolUse: troupe.ToolUse{Name: "Edit", Input: json.RawMessage(test.in)}})
@@ -24,11 +24,11 @@ func TestInputErrors(t *testing.T) {
 		}
 	}
 	_, err := input[readInput](&troupe.Call{ToolUse: troupe.ToolUse{Name: "Read", Input: json.RawMessage(`{"file_path":"a","limit":2.5}`)}})
-	if got, want := errText(err), `the field "limit" of Read must be a whole number, not number 2.5`; got != want {
+	if got, want := errText(err), `the input of Read: the field "limit" must be a whole number, not number 2.5`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	_, err = input[todoInput](&troupe.Call{ToolUse: troupe.ToolUse{Name: "TodoWrite", Input: json.RawMessage(`{"todos":"a"}`)}})
-	if got, want := errText(err), `the field "todos" of TodoWrite must be a list, not string`; got != want {
+	if got, want := errText(err), `the input of TodoWrite: the field "todos" must be a list, not string`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

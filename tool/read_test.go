@@ -262,6 +262,39 @@ func TestReadLargeFiles(t *testing.T) {
 	}
 }
 
+// Of a file too large to be changed no more is read than is shown.
+func TestReadLeavesTheRestOfHugeFiles(t *testing.T) {
+	d := newDesk(t)
+	d.put("big.txt", plainLines(20_000))
+	path := filepath.Join(d.dir, "big.txt")
+	if err := os.Truncate(path, maxFileSize+1); err != nil {
+		t.Fatal(err)
+	}
+	f, info, err := openRegular(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	s, err := openSource(f, info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := newView(10, 5, 0)
+	if err := v.fill(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if _, whole := s.digest(); whole || v.shown != 5 || s.passed > 1<<20 {
+		t.Errorf("%d lines shown, %d bytes read, hash of all %v", v.shown, s.passed, whole)
+	}
+	// Read to the end, it has no hash either.
+	if err := newView(1<<30, 0, 0).fill(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if _, whole := s.digest(); whole || !s.ended {
+		t.Errorf("ended %v, hash of all %v", s.ended, whole)
+	}
+}
+
 // Neither reading nor waiting for another agent's change outlasts the ctx, and
 // nothing is changed after it.
 func TestCallsEndWithContext(t *testing.T) {

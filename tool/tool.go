@@ -51,7 +51,7 @@ func input[In any](c *troupe.Call) (In, error) {
 	}
 	err := json.Unmarshal(c.Input, &in)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return in, fmt.Errorf("the field %q of %s must be %s, not %s", wrong.Field, c.Name, jsonType(wrong.Type), wrong.Value)
+		return in, fmt.Errorf("the input of %s: the field %q must be %s, not %s", c.Name, wrong.Field, jsonType(wrong.Type), wrong.Value)
 	}
 	if err != nil {
 		return in, fmt.Errorf("the input of %s: %w", c.Name, err)
