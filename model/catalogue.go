@@ -130,6 +130,19 @@ func (c *Catalogue) Default(provider string) string { return c.provider(provider
 // catalogue knows none.
 func (c *Catalogue) Small(provider string) string { return c.provider(provider).DefaultSmallModelID }
 
+// Keys returns the names of the variables in which users keep keys of
+// providers.
+func (c *Catalogue) Keys() []string {
+	c.load()
+	keys := []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"}
+	for _, p := range c.providers {
+		if key := variable(p.APIKey); key != "" && !slices.Contains(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 // provider returns a provider of the data, the zero one if there is none.
 func (c *Catalogue) provider(id string) catwalk.Provider {
 	c.load()

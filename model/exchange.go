@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -65,6 +66,22 @@ func Client(c *http.Client) *http.Client {
 	own := *c
 	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return &own
+}
+
+// Post sends body to url with the given headers, between [Exchange.Start] and
+// the reading of the stream that it returns. Its error is for [Exchange.Fail].
+func (x *Exchange) Post(ctx context.Context, c *http.Client, url string, header http.Header, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("User-Agent", "troupe")
+	return x.Do(req, c.Do)
 }
 
 // Do sends req through next, between [Exchange.Start] and the reading of the

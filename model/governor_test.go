@@ -153,6 +153,27 @@ func TestGovernorShutAgainWhileWaiting(t *testing.T) {
 	})
 }
 
+// Requests that were refused together are one hit, however many they are.
+func TestGovernorHitsTogetherAreOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		provider := &limited{rate: 0, after: time.Second, latency: 10 * time.Millisecond}
+		m := model.NewGovernor(time.Now, rand.Float64).Wrap(provider)
+		var agents sync.WaitGroup
+		for range 12 {
+			agents.Go(func() { names(m.Stream(t.Context(), &troupe.Request{})) })
+		}
+		agents.Wait()
+		provider.rate = 1000
+		start := time.Now()
+		for range 2 {
+			names(m.Stream(t.Context(), &troupe.Request{}))
+		}
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("two requests after one hit took %v", took)
+		}
+	})
+}
+
 func TestGovernorEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := model.NewGovernor(time.Now, rand.Float64).Wrap(&limited{rate: 0, after: time.Hour})

@@ -1,14 +1,14 @@
 // Package anthropic speaks the Anthropic Messages protocol: to Anthropic and to
 // whoever else offers it.
 //
-// The body of a request is made here, by [Encode], and not by the SDK: the same
+// The body of a request is made here, by [Encode], and not by an SDK: the same
 // request must give the same bytes, and a longer conversation must begin with
-// the bytes of the shorter one, or the provider's cache is of no use. The SDK
-// carries the bytes, and takes the stream of the answer apart into events.
+// the bytes of the shorter one, or the provider's cache is of no use. Of the
+// SDK only the reader of event streams is used: the rest of it would carry one
+// POST and take minutes to compile.
 package anthropic
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"iter"
@@ -16,8 +16,6 @@ import (
 	"strings"
 	"time"
 
-	sdk "github.com/anthropics/anthropic-sdk-go/v2"
-	"github.com/anthropics/anthropic-sdk-go/v2/option"
 	"github.com/anthropics/anthropic-sdk-go/v2/packages/ssestream"
 
 	"github.com/troupe-sh/troupe"
@@ -55,25 +53,23 @@ func New(o Options) troupe.Model {
 	if o.KeyName == "" {
 		o.KeyName = "ANTHROPIC_API_KEY"
 	}
-	opts := []option.RequestOption{
-		option.WithBaseURL(strings.TrimRight(o.BaseURL, "/") + "/"),
-		option.WithHTTPClient(model.Client(o.HTTP)),
-		option.WithMaxRetries(0),
-	}
+	header := http.Header{"Anthropic-Version": {version}}
 	if o.Key != "" {
-		opts = append(opts, option.WithHeader("X-Api-Key", o.Key))
+		header.Set("X-Api-Key", o.Key)
 	}
 	if o.Token != "" {
-		opts = append(opts, option.WithHeader("Authorization", "Bearer "+o.Token))
+		header.Set("Authorization", "Bearer "+o.Token)
 	}
-	// A bare service has none of the defaults that a client of the SDK takes
-	// from the environment.
-	return &messages{o, sdk.NewMessageService(opts...)}
+	return &messages{o, model.Client(o.HTTP), header}
 }
+
+// version is that of the protocol that [Encode] speaks.
+const version = "2023-06-01"
 
 type messages struct {
 	options Options
-	service sdk.MessageService
+	client  *http.Client
+	header  http.Header
 }
 
 // Stream implements [troupe.Model].
@@ -93,16 +89,12 @@ func (m *messages) Stream(ctx context.Context, req *troupe.Request) iter.Seq2[tr
 		}
 		ctx, stop := x.Start(ctx)
 		defer stop()
-		var res *http.Response
-		stream := m.service.NewStreaming(ctx, sdk.MessageNewParams{},
-			option.WithRequestBody("application/json", bytes.NewBuffer(body)),
-			option.WithMiddleware(x.Do),
-			option.WithResponseInto(&res))
-		if err := stream.Err(); err != nil {
+		res, err := x.Post(ctx, m.client, strings.TrimRight(m.options.BaseURL, "/")+"/v1/messages", m.header, body)
+		if err != nil {
 			yield(nil, x.Fail(ctx, err))
 			return
 		}
-		defer stream.Close()
+		defer res.Body.Close()
 		// The events are taken as they came, and not as the SDK's types: blocks
 		// that go back to the provider must not lose a byte.
 		reply, left, err := read(ssestream.NewDecoder(res), m.options.provider(), yield)

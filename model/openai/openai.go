@@ -2,10 +2,11 @@
 // the many servers and gateways that offer it too (Ollama, vLLM, llama.cpp,
 // OpenRouter and others).
 //
-// The body of a request is made here, by [Encode], and not by the SDK: the same
+// The body of a request is made here, by [Encode], and not by an SDK: the same
 // request must give the same bytes, and a longer conversation must begin with
-// the bytes of the shorter one, or the provider's cache is of no use. The SDK
-// carries the bytes, and takes the stream of the answer apart into events.
+// the bytes of the shorter one, or the provider's cache is of no use. Of the
+// SDK only the reader of event streams is used: the rest of it would carry one
+// POST and take minutes to compile.
 //
 // What servers send differs in small ways from what OpenAI documents. The
 // decoder takes what can be understood: calls without index or ID, arguments as
@@ -14,7 +15,6 @@
 package openai
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"iter"
@@ -22,8 +22,6 @@ import (
 	"strings"
 	"time"
 
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/troupe-sh/troupe"
@@ -59,22 +57,17 @@ func New(o Options) troupe.Model {
 	if o.KeyName == "" {
 		o.KeyName = "OPENAI_API_KEY"
 	}
-	opts := []option.RequestOption{
-		option.WithBaseURL(strings.TrimRight(o.BaseURL, "/") + "/"),
-		option.WithHTTPClient(model.Client(o.HTTP)),
-		option.WithMaxRetries(0),
-	}
+	header := http.Header{}
 	if o.Key != "" {
-		opts = append(opts, option.WithHeader("Authorization", "Bearer "+o.Key))
+		header.Set("Authorization", "Bearer "+o.Key)
 	}
-	// A bare service has none of the defaults that a client of the SDK takes
-	// from the environment.
-	return &completions{o, sdk.NewChatCompletionService(opts...)}
+	return &completions{o, model.Client(o.HTTP), header}
 }
 
 type completions struct {
 	options Options
-	service sdk.ChatCompletionService
+	client  *http.Client
+	header  http.Header
 }
 
 // Stream implements [troupe.Model].
@@ -94,16 +87,12 @@ func (m *completions) Stream(ctx context.Context, req *troupe.Request) iter.Seq2
 		}
 		ctx, stop := x.Start(ctx)
 		defer stop()
-		var res *http.Response
-		stream := m.service.NewStreaming(ctx, sdk.ChatCompletionNewParams{},
-			option.WithRequestBody("application/json", bytes.NewBuffer(body)),
-			option.WithMiddleware(x.Do),
-			option.WithResponseInto(&res))
-		if err := stream.Err(); err != nil {
+		res, err := x.Post(ctx, m.client, strings.TrimRight(m.options.BaseURL, "/")+"/chat/completions", m.header, body)
+		if err != nil {
 			yield(nil, x.Fail(ctx, err))
 			return
 		}
-		defer stream.Close()
+		defer res.Body.Close()
 		// The events are taken as they came, and not as the SDK's types, which
 		// know neither reasoning nor the ways of servers other than OpenAI's.
 		reply, left, err := read(ssestream.NewDecoder(res), m.options.provider(), yield)

@@ -120,6 +120,7 @@ func TestLeavingReleasesTheConnection(t *testing.T) {
 
 	left := errors.New("left")
 	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
 	var last error
 	for c, err := range m.Stream(ctx, &troupe.Request{}) {
 		if _, ok := c.(troupe.Opened); ok {
