@@ -153,7 +153,7 @@ func (j shellJudge) restricted(c command, u unwrapped, depth int) (finding, bool
 	name := programName(u.run()[0].text)
 	launches := isLauncher(name) || u.opaque != ""
 	if launches && len(u.run()) > maxWords {
-		return j.unclear("it is too long to be searched for what "+name+" runs"), true
+		return j.unclear("it is too long to be searched for what " + name + " runs"), true
 	}
 	if launches {
 		for i := launchStart(u.run()); i < len(u.run()); i++ {

@@ -77,7 +77,7 @@ func (p Policy) judgeFileTool(tool string, c *troupe.Call) finding {
 
 // read judges the reading of a file, by a tool or a command.
 func (p Policy) read(s *scope, t target, tool string) finding {
-	if f, hit := p.refusesRead(s, t); hit {
+	if f, hit := p.refuses(toolRead, s, t); hit {
 		return f
 	}
 	covers := func(r Rule) bool { return r.spec == "" || r.isFileRule() && s.contains(r.path, t) }
@@ -92,11 +92,6 @@ func (p Policy) read(s *scope, t target, tool string) finding {
 	return finding{effect: troupe.Ask, by: byPlace, reads: true, reason: fmt.Sprintf(
 		"%s is outside of the working directories; add --add-dir %s or --allowed-tools %s",
 		t, quoteRule(filepath.Dir(t.real)), quoteRule("Read(/"+slashed(t.real)+")"))}
-}
-
-// refusesRead returns what deny and ask rules say about reading a file.
-func (p Policy) refusesRead(s *scope, t target) (finding, bool) {
-	return p.refuses(toolRead, s, t)
 }
 
 // refuses returns what the deny and ask rules for a kind of tool, Read or
@@ -115,11 +110,8 @@ func (p Policy) refuses(kind string, s *scope, t target) (finding, bool) {
 // edit judges the change of a file, by a tool or a command. What must not be
 // read must not be changed either: an edit shows what was there.
 func (p Policy) edit(s *scope, t target, tool string) finding {
-	for _, kind := range []string{toolRead, toolEdit} {
-		if f, hit := p.refuses(kind, s, t); hit {
-			f.reads = false
-			return f
-		}
+	if f, hit := p.refusesEdit(s, t); hit {
+		return f
 	}
 	guarded := protectedPart(t)
 	covers := func(r Rule) bool {
@@ -143,6 +135,18 @@ func (p Policy) edit(s *scope, t target, tool string) finding {
 		return allow(byMode, "mode acceptEdits")
 	}
 	return ask(byMode, fmt.Sprintf("changing %s needs approval; use --permission-mode acceptEdits or %s", t, remedy))
+}
+
+// refusesEdit returns what deny and ask rules, for reading and for editing,
+// say about changing a file.
+func (p Policy) refusesEdit(s *scope, t target) (finding, bool) {
+	f, hit := finding{effect: troupe.Allow}, false
+	for _, kind := range []string{toolRead, toolEdit} {
+		if g, found := p.refuses(kind, s, t); found {
+			f, hit = worse(f, g), true
+		}
+	}
+	return f, hit
 }
 
 // isFileRule reports whether the pattern of r is one for paths.

@@ -71,15 +71,12 @@ func (j shellJudge) files(words []word) (finding, bool) {
 // forbids returns what stands in the way of one file that a command names.
 func (j shellJudge) forbids(t target, changes bool) finding {
 	f := finding{effect: troupe.Allow, by: byPlace, reads: true}
-	if g, hit := j.policy.refuses(toolRead, j.scope, t); hit {
-		f = worse(f, g)
-	}
 	if !changes {
-		return f
+		g, _ := j.policy.refuses(toolRead, j.scope, t)
+		return worse(f, g.orAllow())
 	}
-	if g, hit := j.policy.refuses(toolEdit, j.scope, t); hit {
-		f = worse(f, g)
-	}
+	g, _ := j.policy.refusesEdit(j.scope, t)
+	f = worse(f, g.orAllow())
 	if protectedPart(t) != "" {
 		f = worse(f, ask(bySafety, fmt.Sprintf("%s is protected, as a change there can make other programs run commands", t)))
 	}

@@ -153,6 +153,34 @@ func TestRightsOnlyShrink(t *testing.T) {
 	})
 }
 
+// What a child brings along allows nothing that its parent may not do.
+func TestNarrowAllowsNothingNew(t *testing.T) {
+	place := workspace(t)
+	all := policy(t, Bypass, "allow Bash", "allow Edit", "allow Read", "allow mcp__a", "allow WebFetch").Rules
+	for _, mode := range []Mode{Plan, DontAsk, Default, AcceptEdits} {
+		child := policy(t, mode).Narrow(Bypass, all).Narrow(Default, all)
+		for _, c := range []*troupe.Call{shell(place, "make"), shell(place, "cat /etc/passwd"), call(place, "Write", "file_path", "/etc/x"), call(place, "Read", "file_path", "/etc/x"), call(place, "mcp__a__b"), call(place, "WebFetch", "url", "https://x.y")} {
+			if v := child.Decide(c); v.Effect == troupe.Allow {
+				t.Errorf("%s: %s %s: %+v", mode, c.Name, c.Input, v)
+			}
+		}
+	}
+}
+
+// Of an ask rule and a deny rule for the same file, the deny rule holds,
+// whichever of them is for reading.
+func TestDenyBeatsAskAcrossKinds(t *testing.T) {
+	place := workspace(t)
+	for _, rules := range [][]string{{"ask Read(main.go)", "deny Edit(main.go)"}, {"deny Edit", "ask Read(//**)"}, {"ask Edit(main.go)", "deny Read(main.go)"}} {
+		p := policy(t, Bypass, rules...)
+		for _, c := range []*troupe.Call{call(place, "Write", "file_path", "main.go"), shell(place, "echo x > main.go"), shell(place, "touch main.go")} {
+			if v := p.Decide(c); v.Effect != troupe.Deny {
+				t.Errorf("%v: %s: %+v", rules, c.Input, v)
+			}
+		}
+	}
+}
+
 // A list of allowed tools takes the place of the parent's.
 func TestNarrowReplacesAllowRules(t *testing.T) {
 	place := workspace(t)
