@@ -14,8 +14,6 @@ import (
 	"github.com/troupe-sh/troupe"
 )
 
-type troupeDefinition = troupe.Definition
-
 func find(t *testing.T, cfg *Config, name string) troupe.Definition {
 	t.Helper()
 	for _, d := range cfg.Definitions {

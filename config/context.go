@@ -57,10 +57,10 @@ func (l *loader) loadContext() {
 
 func (l *loader) contextDirs() []string {
 	top := l.cfg.Root
-	if !hasGit(top) && inside(l.userHome, l.cfg.Dir) {
+	if !hasGit(top) {
 		top = l.userHome
 	}
-	return downTo(top, l.cfg.Dir)
+	return downTo(top, l.cfg.Dir) // which is Dir alone outside of the home directory
 }
 
 // add reads a file and then what it imports.

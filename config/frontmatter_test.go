@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/troupe-sh/troupe"
 )
 
 // only loads one definition, written as it would be in a file.
@@ -52,7 +54,7 @@ func TestS108SloppyDescriptions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg, w := only(t, tc.data)
-			i := slices.IndexFunc(cfg.Definitions, func(d troupeDefinition) bool { return d.Name == "x" })
+			i := slices.IndexFunc(cfg.Definitions, func(d troupe.Definition) bool { return d.Name == "x" })
 			if i < 0 {
 				t.Fatalf("the agent has vanished: %q", w.problems(cfg))
 			}

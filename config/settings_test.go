@@ -168,6 +168,14 @@ func TestUnreadableSettingsRefuseTheStart(t *testing.T) {
 	}
 }
 
+func TestSettingsOfAWindowsEditor(t *testing.T) {
+	w := newWorld(t, "")
+	w.write(t, "home/repo/.claude/settings.json", "\ufeff{\r\n\t\"permissions\": {\"deny\": [\"A\"]}\r\n}\r\n")
+	if got := w.rules(w.load(t)); len(got) != 1 {
+		t.Errorf("rules %q, want one", got)
+	}
+}
+
 func TestKeysGivenTwiceLoseNoRule(t *testing.T) {
 	w := newWorld(t, `
 -- home/repo/.claude/settings.json --
