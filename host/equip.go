@@ -41,7 +41,23 @@ func (s *Session) policy() (permission.Policy, error) {
 			return p, fmt.Errorf("%s: %w", r.Source, err)
 		}
 	}
+	for _, dir := range []string{s.results(), s.output()} {
+		rule, err := permission.ParseRule(troupe.Allow, "Read(/"+literal(filepath.ToSlash(dir))+"/**)", permission.Origin{Source: "troupe"})
+		if err != nil {
+			return p, fmt.Errorf("the session's directory: %w", err)
+		}
+		p.Rules = append(p.Rules, rule)
+	}
 	return p, nil
+}
+
+// results and output hold what was too long for the model; agents may read it.
+func (s *Session) results() string { return filepath.Join(s.path, "results") }
+func (s *Session) output() string  { return filepath.Join(s.path, "output") }
+
+// literal escapes what has a meaning in the pattern of a rule.
+func literal(path string) string {
+	return strings.NewReplacer(`\\`, `\\\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(path)
 }
 
 // tools are the names of the tools that the session offers: all but those that
@@ -76,7 +92,7 @@ func (s *Session) equip(_ context.Context, scope delegate.Scope, d troupe.Defini
 		if err != nil {
 			return delegate.Kit{}, err
 		}
-		kit.Tools = append(kit.Tools, tool.Cap(t, filepath.Join(s.path, "results"), 0))
+		kit.Tools = append(kit.Tools, tool.Cap(t, s.results(), 0))
 	}
 	return kit, nil
 }
@@ -86,7 +102,7 @@ func (s *Session) tool(name string, scope delegate.Scope, files *tool.Files, pla
 	case "Agent":
 		return delegate.NewAgent(scope)
 	case "Bash":
-		return &tool.Bash{Env: s.env, Output: filepath.Join(s.path, "output"), Ledger: ledger(s.opts.Home)}, nil
+		return &tool.Bash{Env: s.env, Output: s.output(), Ledger: ledger(s.opts.Home)}, nil
 	case "Edit":
 		return tool.Edit{Files: files}, nil
 	case "Glob":

@@ -63,6 +63,10 @@ type bashData struct {
 	LeftProcesses int    `json:"leftProcesses,omitempty"` // that it left and that were ended
 }
 
+// shownOutput is how many bytes of an output a model gets: less than the limit
+// of [Cap], which would else name a file that has only what is left here.
+const shownOutput = DefaultLimit - 4000
+
 // Spec implements [troupe.Tool].
 func (b *Bash) Spec() troupe.ToolSpec { return define[bashInput]("Bash", bashDoc) }
 
@@ -86,7 +90,7 @@ func (b *Bash) Call(ctx context.Context, c *troupe.Call) (troupe.Result, error) 
 	limit := b.limit(in.Timeout)
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errTimeLimit)
 	defer cancel()
-	capture := &proc.Capture{Dir: b.Output}
+	capture := &proc.Capture{Dir: b.Output, Memory: shownOutput}
 	out, runErr := proc.Run(limited, proc.Command{
 		Path:   shell,
 		Args:   append(args, in.Command),

@@ -54,7 +54,7 @@ func TestScripts(t *testing.T) {
 					e.Defer(func() { noKey(e.T().(testing.TB), home) })
 					return os.MkdirAll(home, 0o700)
 				},
-				Cmds: map[string]func(*testscript.TestScript, bool, []string){"requests": requests, "sent": sent, "field": field},
+				Cmds: map[string]func(*testscript.TestScript, bool, []string){"requests": requests, "sent": sent, "field": field, "largest": largest, "agentsent": agentSent},
 			})
 		})
 	}
@@ -128,6 +128,34 @@ func sent(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if strings.Contains(string(all[n-1].Body), args[1]) == neg {
 		ts.Fatalf("request %d: %s", n, all[n-1].Body)
+	}
+}
+
+// agentsent SYSTEM TEXT checks that the first request of the agent whose system
+// prompt has SYSTEM in it holds TEXT.
+func agentSent(ts *testscript.TestScript, neg bool, args []string) {
+	for _, r := range ts.Value("provider").(*troupetest.Provider).Requests() {
+		if strings.Contains(r.System, args[0]) {
+			if strings.Contains(string(r.Body), args[1]) == neg {
+				ts.Fatalf("the request is %s", r.Body)
+			}
+			return
+		}
+	}
+	ts.Fatalf("no agent with %q in its system prompt sent anything", args[0])
+}
+
+// largest N checks that no text in any request so far has more than N characters:
+// what a model is sent of a result has a limit.
+func largest(ts *testscript.TestScript, _ bool, args []string) {
+	var limit int
+	ts.Check(json.Unmarshal([]byte(args[0]), &limit))
+	for _, r := range ts.Value("provider").(*troupetest.Provider).Requests() {
+		for _, res := range r.Results() {
+			if n := len([]rune(res.Content.Text())); n > limit {
+				ts.Fatalf("request %d has a result of %d characters", r.Number, n)
+			}
+		}
 	}
 }
 
