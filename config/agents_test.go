@@ -315,11 +315,13 @@ func TestBuiltInDefinitions(t *testing.T) {
 		model    string
 		readOnly bool
 		omit     bool
+		tools    []string
 	}{
-		"general-purpose": {}, "Explore": {"haiku", true, true}, "Plan": {"", true, true}, "verification": {"", true, false},
+		"general-purpose": {tools: []string{"*", "Agent"}}, "Explore": {"haiku", true, true, nil}, "Plan": {"", true, true, nil},
+		"verification": {"", true, false, nil},
 	} {
 		d := find(t, cfg, name)
-		if d.Source != BuiltIn || d.Tools != nil || d.Model != want.model || d.OmitContextFiles != want.omit || d.Mode != "" {
+		if d.Source != BuiltIn || !slices.Equal(d.Tools, want.tools) || d.Model != want.model || d.OmitContextFiles != want.omit || d.Mode != "" {
 			t.Errorf("%s: %+v", name, d)
 		}
 		if got := slices.Equal(d.Disallowed, changing); got != want.readOnly {

@@ -46,7 +46,12 @@ func TestScripts(t *testing.T) {
 					e.Setenv("HOME", home)
 					e.Setenv("USERPROFILE", home)
 					e.Setenv("MODEL", d.model)
-					e.Setenv("BASE", d.base)
+					provider, name, _ := strings.Cut(d.model, "/")
+					e.Setenv("PROVIDER", provider)
+					e.Setenv("PARENT", `"model":"`+name+`"`)
+					e.Setenv("AGENTS", agentsOfScripts)
+					e.Setenv("ALIASES", `{"models": {"own": "`+provider+`/own-1", "told": "`+provider+`/told-2"}}`)
+					e.Setenv("FAST", `{"model": "fast", "models": {"fast": "`+provider+`/from-alias"}}`)
 					e.Setenv(d.base, p.URL()+d.path)
 					e.Setenv(d.key, key)
 					e.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(e.WorkDir, ".gitconfig"))
@@ -59,6 +64,15 @@ func TestScripts(t *testing.T) {
 		})
 	}
 }
+
+// agentsOfScripts are definitions for --agents.
+const agentsOfScripts = `{
+	"bold": {"description": "d", "prompt": "You are bold.", "permissionMode": "bypassPermissions"},
+	"shy": {"description": "d", "prompt": "You are shy.", "permissionMode": "plan"},
+	"planner": {"description": "d", "prompt": "You plan.", "permissionMode": "plan"},
+	"same": {"description": "d", "prompt": "You are the same.", "tools": "Agent"},
+	"misspelt": {"description": "d", "prompt": "You read.", "tools": ["Reed", "Grpe"]}
+}`
 
 // scripted answers as a script file says.
 func scripted(path string) func(*troupetest.Request) troupetest.Reply {
