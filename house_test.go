@@ -51,18 +51,16 @@ var mayImport = map[string]string{
 
 // fences are the packages that alone may import something from outside.
 var fences = map[string]string{
-	"os/exec":                       "/proc",
-	"testing":                       "/troupetest",
-	"github.com/goccy/go-yaml":      "/config",
-	"github.com/anthropics/":        "/model/anthropic",
-	"github.com/openai/":            "/model/openai",
-	"charm.land/catwalk":            "/model",
-	"github.com/spf13/":             "/cmd/troupe",
-	"golang.org/x/term":             "/cmd/troupe",
-	"mvdan.cc/sh":                   "/permission",
-	"github.com/charlievieth/":      "/tool",
-	"github.com/aymanbagabas/":      "/tool",
-	"github.com/google/renameio/v2": "/tool",
+	"os/exec":                  "/proc",
+	"testing":                  "/troupetest",
+	"github.com/goccy/go-yaml": "/config",
+	"github.com/anthropics/":   "/model/anthropic",
+	"github.com/openai/":       "/model/openai",
+	"charm.land/catwalk":       "/model",
+	"github.com/spf13/":        "/cmd/troupe",
+	"golang.org/x/term":        "/cmd/troupe",
+	"mvdan.cc/sh":              "/permission",
+	"github.com/aymanbagabas/": "/tool",
 }
 
 type goPackage struct {
@@ -177,11 +175,9 @@ var banned = []string{"context.Background", "context.TODO", "time.Sleep", "time.
 
 // excused are the places that may, with the reason.
 var excused = map[string]string{
-	"batch.go time.Now":          "measures how long a call took; decides nothing",
-	"troupetest/need.go":         "is for tests",
-	"troupetest/provider.go":     "is for tests",
-	"troupetest/model_checks.go": "is for tests",
-	"doc/picture/main.go":        "is a program of its own",
+	"batch.go time.Now":      "measures how long a call took; decides nothing",
+	"troupetest/need.go":     "is for tests",
+	"troupetest/provider.go": "is for tests",
 }
 
 func TestNothingIsTakenFromTheAir(t *testing.T) {
