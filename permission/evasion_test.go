@@ -45,7 +45,7 @@ func evasions() []string {
 		// wrappers
 		"timeout 5 touch pwned", "nice touch pwned", "nohup touch pwned", "stdbuf -oL touch pwned", "command touch pwned", "env touch pwned", "env A=b touch pwned", "env -i touch pwned", "env -S 'touch pwned'", "echo pwned | xargs touch",
 		"xargs -I{} touch {} <<< pwned", "ls | xargs -n1 sh -c 'touch pwned'", "xargs sh -c 'touch pwned' < /dev/null", "timeout --foreground 5 nice -n 3 touch pwned", "time -p touch pwned", "setsid touch pwned", "flock x touch pwned",
-		"watch -n1 touch pwned", "watch ls", "sudo git log", "busybox touch pwned", "parallel touch ::: pwned", "ionice ls", "ssh h ls", "script -c 'touch pwned' /dev/null", "strace ls", "nice -n 5 env -u X touch pwned", "timeout $T touch pwned",
+		"watch -n1 touch pwned", "watch ls", "sudo git log", "busybox touch pwned", "parallel touch ::: pwned", "ionice ls", "ssh h ls", "script -c 'touch pwned' /dev/null", "strace ls", "nice -n 5 env -u X touch pwned", "timeout $T touch pwned", "/tmp/timeout 5 git status", "./env git log", "/tmp/bash -c 'git log'", "bash -l -c 'git log'", "bash -c \"$X\"",
 		// variables that steer programs
 		"PATH=/tmp/x:$PATH git status", "LD_PRELOAD=./x.so ls", "GIT_SSH_COMMAND='touch pwned' git fetch", "GIT_PAGER='touch pwned' git log", "PAGER=x git log", "GIT_EXTERNAL_DIFF='touch pwned' git diff", "GOFLAGS=-toolexec=x go test ./...",
 		"export PATH=/tmp; ls", "PATH=/tmp; ls", "declare -x PATH=/tmp; ls", "readonly PATH=/tmp; ls", "BASH_ENV=./x bash -c ls", "IFS=x; ls", "env PATH=/tmp ls", "for PATH in /tmp; do ls; done", "https_proxy=http://x git fetch", "TZ=/etc/x date",
@@ -58,7 +58,7 @@ func evasions() []string {
 		"git config core.pager 'touch pwned'", "git config alias.x '!touch pwned'", "git config --global core.pager x", "git difftool -x 'touch pwned'", "git mergetool", "git filter-branch --tree-filter 'touch pwned'", "git clone 'ext::sh -c touch% pwned'",
 		"git remote add x 'ext::sh -c touch% pwned'", "git push origin main", "git  push origin", "'git' push", "g\\it push", "/usr/bin/git push", "command git push", "timeout 5 git push", "git $SUB", "git $(echo push)", "git ${x}push", "GIT push",
 		"git log --output=/tmp/x", "git diff --no-index /etc/passwd /etc/group", "git archive --remote=x --exec='touch pwned' HEAD", "git send-email --smtp-server=./x", "cd src && git status", "cd out && git log", "git hook run x", "git credential-store",
-		"git --paginate=x log", "git -p log", "git instaweb", "git log \"$OPT\"", "git commit $ARGS", "git fetch 'ext::x'", "git archive -o /etc/x HEAD", "git worktree --exec=x", "git 'log --output=x'",
+		"git --paginate=x log", "git -p log", "git instaweb", "git log \"$OPT\"", "git commit $ARGS", "git commit -m $X", "git commit -m \"$@\"", "git fetch 'ext::x'", "git archive -o /etc/x HEAD", "git worktree --exec=x", "git 'log --output=x'",
 		// options of other programs
 		"find . -exec touch pwned \\;", "find . -execdir touch pwned \\;", "find . -ok touch pwned \\;", "find . -delete", "find . -fprint pwned", "find . -name x -fprintf pwned x", "find . $X", "find . -fls pwned", "sed -n '1e touch pwned' main.go",
 		"sed '1w pwned' main.go", "sed 's/x/touch pwned/e' main.go", "sed 's/x/y/w pwned' main.go", "sed -f evil main.go", "sed -e p -e '1e touch pwned' main.go", "sed --expression='1e touch pwned' main.go", "sed -n 'p;e touch pwned' main.go",
@@ -147,9 +147,46 @@ func TestReadingOutside(t *testing.T) {
 		"grep -ex /etc/passwd", "grep -f /etc/passwd main.go", "grep --file=/etc/passwd x", "rg x /etc", "rg --files /etc", "rg -f/etc/passwd x", "jq . /etc/x", "jq -L /etc .", "jq --rawfile a /etc/passwd .", "sed -n 1p /etc/passwd", "sed -ne 1p /etc/passwd",
 		"head -n1 /etc/passwd", "sort /etc/passwd", "sort main.go /etc/passwd", "stat /root/x", "cat main.go ../outside/file", "diff main.go ../outside/file", "git diff /etc/passwd /etc/group", "git blame ../outside/file", "cat dangling", "cat loop", "ls $HOME",
 		"cat $(ls)", "cat `pwd`/x", "ls ~root", "ls ~+", "cat //etc/passwd", "cat /proc/self/environ", "grep -" + strings.Repeat("i", 70) + "f/etc/passwd x", "cat here/here/../../outside/file", "cut -d: -f1 /etc/passwd", "wc -l < /etc/passwd", "file -f /etc/passwd",
+		// and so are the options with which readers do more than read
+		"sort -o x main.go", "sort --output=x main.go", "sort --out x main.go", "sort -T x main.go", "rg --pre x y", "du --files0-from=main.go", "diff -l main.go src/a.go", "file -C main.go", "date -s now", "date -f main.go", "jq 'import \"x\" as $x; .' main.go",
+		"uniq main.go x", "sed -i s/a/b/ main.go", "find . -delete", "printf -v x y", "git branch x", "git branch -D x", "git tag x", "git log --output=x", "git stash", "go env -w X=y", "go version -m main.go", "go list", "env", "command ls -v x y > z",
 	} {
 		if v := p.Decide(shell(place, command)); v.Effect != troupe.Ask {
 			t.Errorf("%q: %s (%s: %s)", command, v.Effect, v.By, v.Reason)
+		}
+	}
+}
+
+// Nobody's rules and modes let a catastrophe pass unasked.
+func TestCriticalRemovals(t *testing.T) {
+	place := workspace(t)
+	p := policy(t, Bypass, "allow Bash", "allow Bash(rm *)")
+	for _, command := range []string{"rm -rf /", "rm -rf /*", "rm -rf ~", "rm -rf ~/*", "rm -r /usr", "rmdir /etc/", "rm -rf .", "rm -rf ..", "rm -rf src/..", "rm -rf here", "rm -rf \"$PWD/../x\" /", "sudo true; rm -fr //", "rm -rf " + place.Dir, "timeout 5 rm -rf /"} {
+		if v := p.Decide(shell(place, command)); v.Effect != troupe.Ask || v.By != "safetyCheck" {
+			t.Errorf("%q: %+v", command, v)
+		}
+	}
+	for _, command := range []string{"rm -rf src", "rm -rf /tmp/x", "rm -rf *.go", "rm -rf ./build/*", "rm -rf $X/y"} {
+		if v := p.Decide(shell(place, command)); v.Effect != troupe.Allow {
+			t.Errorf("%q: %+v", command, v)
+		}
+	}
+}
+
+// A glob is known by the files that it stands for.
+func TestGlobs(t *testing.T) {
+	place := workspace(t)
+	for command, want := range map[string]troupe.Effect{"cat *.go": troupe.Allow, "cat *": troupe.Ask, "sort src/*": troupe.Allow, "cat out/*": troupe.Ask, "cat dang*": troupe.Ask, "cat link*": troupe.Deny, "ls nothing*": troupe.Allow, "ls /etc/*": troupe.Ask, "cat src/*.[go]": troupe.Ask} {
+		if v := policy(t, Default, "deny Read(.env)").Decide(shell(place, command)); v.Effect != want && !(command == "cat *" && v.Effect == troupe.Deny) {
+			t.Errorf("%q: %+v, want %s", command, v, want)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(place.Dir, "-opwned.go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"sort *.go", "ls *.go"} {
+		if v := policy(t, Default).Decide(shell(place, command)); v.Effect != troupe.Ask {
+			t.Errorf("%q with a file that looks like an option: %+v", command, v)
 		}
 	}
 }
@@ -177,10 +214,10 @@ func TestDenyIsSeen(t *testing.T) {
 // bypasses all questions.
 func TestMayBeDenied(t *testing.T) {
 	place := workspace(t)
-	p := policy(t, Bypass, "deny Bash(rm *)", "deny Bash(git push *)", "ask Bash(curl *)", "deny Read(.env)", "deny Edit(//locked/**)", "allow Bash")
+	p := policy(t, Bypass, "deny Bash(rm *)", "deny Bash(git push *)", "deny Bash(git gc)", "ask Bash(curl *)", "deny Read(.env)", "deny Edit(//locked/**)", "allow Bash")
 	for _, command := range []string{
 		"$X y", "$X rm y", "$(echo rm) x", "r$X y", "git $X", "git ${x}sh", "{rm,x}", "/bin/r? x", "eval \"$X\"", "bash -c \"$X\"", "sudo $X", "ssh h \"$X\"", "x='a[$(rm y)]'; echo $((x))", "rm 'unclosed", "curl http://x", "timeout 5 curl x",
-		"cat $F", "cat \"$F\"", "cat .[e]nv", "grep -r K .", "rg K", "cp -r . /tmp/x", "tar cf x .", "xargs cat", "echo x > $F", "tee $F", "rm -rf /", "ls; ls\x01", "xargs -0 $X", "echo 'rm x' | bash", "bash -s <<< 'rm x'", "sh < x", "find . -exec $X \\;", "x='$(rm y)'; echo ${x@P}",
+		"cat $F", "cat \"$F\"", "cat .[e]nv", "grep -r K .", "rg K", "cp -r . /tmp/x", "git $X gc", "tar cf x .", "xargs cat", "echo x > $F", "tee $F", "ls; ls\x01", "xargs -0 $X", "echo 'rm x' | bash", "bash -s <<< 'rm x'", "sh < x", "find . -exec $X \\;", "x='$(rm y)'; echo ${x@P}",
 	} {
 		if v := p.Decide(shell(place, command)); v.Effect == troupe.Allow {
 			t.Errorf("%q is allowed (%s: %s)", command, v.By, v.Reason)

@@ -1,6 +1,8 @@
 package permission
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -67,6 +69,22 @@ func TestChangeOfDirectory(t *testing.T) {
 	} {
 		if v := policy(t, Default, "deny Read(.env)", "deny Read(./secrets/**)").Decide(shell(place, command)); v.Effect != want {
 			t.Errorf("%q: %+v, want %s", command, v, want)
+		}
+	}
+}
+
+// In a loop or a function, cd may be run again and lead further.
+func TestRepeatedChangeOfDirectory(t *testing.T) {
+	place := workspace(t)
+	if err := os.MkdirAll(filepath.Join(place.Dir, "d"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../../outside", filepath.Join(place.Dir, "d", "d")); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"for i in 1 2; do cd d; done; cat file", "while cd d; do cat file; done", "f() { cd d; }; f; f; cat file"} {
+		if v := policy(t, Default, "allow Bash(f *)").Decide(shell(place, command)); v.Effect != troupe.Ask {
+			t.Errorf("%q: %+v", command, v)
 		}
 	}
 }
