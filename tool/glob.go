@@ -202,10 +202,7 @@ func unescaped(pattern string) string {
 func namesDot(pattern string) bool {
 	for i := range len(pattern) {
 		if pattern[i] == '.' && (i == 0 || strings.IndexByte("/{,", pattern[i-1]) >= 0) {
-			part, _, _ := strings.Cut(pattern[i:], "/")
-			if part != "." && part != ".." {
-				return true
-			}
+			return true
 		}
 	}
 	return false

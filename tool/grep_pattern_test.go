@@ -75,6 +75,7 @@ func TestFinderAgreesWithRegexp(t *testing.T) {
 func FuzzFinder(f *testing.F) {
 	f.Add(`\bfoo\b|^$`, false, "a foo\n\nfoob\r\n")
 	f.Add(`(?i)ſk+$`, true, "SK\xff\n")
+	f.Add(`a\x{fffd}b`, false, "a\xffb\na\ufffdb")
 	f.Add(`[^\x00-\x{10FFFF}]|x`, false, "x")
 	f.Fuzz(func(t *testing.T, expr string, ignoreCase bool, text string) {
 		compareFinders(t, expr, ignoreCase, []byte(text))
