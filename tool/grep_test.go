@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -126,55 +127,82 @@ func sampleTree(t testing.TB) string {
 func TestGrepAsRipgrep(t *testing.T) {
 	rg := troupetest.Need(t, "rg")
 	dir := sampleTree(t)
+	cases := selectionCases()
+	maps.Copy(cases, patternCases())
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if c["pattern"] == nil {
+				c["pattern"] = "needle"
+			}
+			c["head_limit"] = 0
+			got, _ := searchCall(t, &Grep{}, dir, c)
+			got = strings.TrimSuffix(got, "No matches found")
+			want := ripgrep(t, rg, dir, c)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("rg -, Grep +:\n%s", diff)
+			}
+		})
+	}
+}
+
+// selectionCases are about which files are searched and what is shown of them.
+func selectionCases() map[string]map[string]any {
 	type in = map[string]any
-	for name, c := range map[string]in{
-		"files":                       {},
-		"content":                     {"output_mode": "content"},
-		"count":                       {"output_mode": "count"},
-		"one context line":            {"output_mode": "content", "-C": 1},
-		"context synonym":             {"output_mode": "content", "context": 2},
-		"lines before":                {"output_mode": "content", "-B": 2},
-		"lines after":                 {"output_mode": "content", "-A": 3},
-		"before and after":            {"output_mode": "content", "-B": 1, "-A": 2},
-		"no numbers":                  {"output_mode": "content", "-n": false},
-		"no numbers with context":     {"output_mode": "content", "-n": false, "-C": 1},
-		"ignore case":                 {"output_mode": "content", "-i": true, "pattern": "NEEDLE"},
-		"ignore case beyond ASCII":    {"output_mode": "content", "-i": true, "pattern": "größe"},
-		"ignore case kelvin":          {"output_mode": "content", "-i": true, "pattern": "kelvin k s"},
-		"only matching":               {"output_mode": "content", "-o": true, "pattern": "need[a-z]+"},
-		"only matching, anchored":     {"output_mode": "content", "-o": true, "pattern": "^n[a-z]*"},
-		"subdirectory":                {"path": "src"},
-		"subdirectory with rules":     {"path": "src/lib"},
-		"ignored directory":           {"path": "build"},
-		"deep in an ignored one":      {"path": "build/deep"},
-		"node_modules":                {"path": "node_modules/m"},
-		"hidden directory":            {"path": ".config"},
-		"inner repository":            {"path": "sub"},
-		"a file":                      {"path": "b.txt", "output_mode": "content"},
-		"an ignored file":             {"path": "x.log", "output_mode": "content"},
-		"a hidden file":               {"path": ".hidden"},
-		"a file with a late NUL":      {"path": "late.dat", "output_mode": "count"},
-		"glob of an extension":        {"glob": "*.go"},
-		"glob with a directory":       {"glob": "src/**/*.ts"},
-		"glob with braces":            {"glob": "*.{go,rs}"},
-		"negated glob":                {"glob": "!*.txt"},
-		"glob of an ignored kind":     {"glob": "*.log"},
-		"glob of a hidden file":       {"glob": ".hid*"},
-		"glob of a directory":         {"glob": "**/lib/**"},
-		"negated directory":           {"glob": "!src"},
-		"glob with a class":           {"glob": "[ab].*"},
-		"type go":                     {"type": "go"},
-		"type js":                     {"type": "js"},
-		"type ts":                     {"type": "ts"},
-		"type py":                     {"type": "py"},
-		"type rust":                   {"type": "rust"},
-		"type md":                     {"type": "md"},
-		"type yaml":                   {"type": "yaml"},
-		"type json":                   {"type": "json"},
-		"type make":                   {"type": "make"},
-		"type docker":                 {"type": "docker"},
-		"type css":                    {"type": "css"},
-		"type and negated glob":       {"type": "go", "glob": "!*_test.go"},
+	return map[string]in{
+		"files":                    {},
+		"content":                  {"output_mode": "content"},
+		"count":                    {"output_mode": "count"},
+		"one context line":         {"output_mode": "content", "-C": 1},
+		"context synonym":          {"output_mode": "content", "context": 2},
+		"lines before":             {"output_mode": "content", "-B": 2},
+		"lines after":              {"output_mode": "content", "-A": 3},
+		"before and after":         {"output_mode": "content", "-B": 1, "-A": 2},
+		"no numbers":               {"output_mode": "content", "-n": false},
+		"no numbers with context":  {"output_mode": "content", "-n": false, "-C": 1},
+		"ignore case":              {"output_mode": "content", "-i": true, "pattern": "NEEDLE"},
+		"ignore case beyond ASCII": {"output_mode": "content", "-i": true, "pattern": "größe"},
+		"ignore case kelvin":       {"output_mode": "content", "-i": true, "pattern": "kelvin k s"},
+		"only matching":            {"output_mode": "content", "-o": true, "pattern": "need[a-z]+"},
+		"only matching, anchored":  {"output_mode": "content", "-o": true, "pattern": "^n[a-z]*"},
+		"subdirectory":             {"path": "src"},
+		"subdirectory with rules":  {"path": "src/lib"},
+		"ignored directory":        {"path": "build"},
+		"deep in an ignored one":   {"path": "build/deep"},
+		"node_modules":             {"path": "node_modules/m"},
+		"hidden directory":         {"path": ".config"},
+		"inner repository":         {"path": "sub"},
+		"a file":                   {"path": "b.txt", "output_mode": "content"},
+		"an ignored file":          {"path": "x.log", "output_mode": "content"},
+		"a hidden file":            {"path": ".hidden"},
+		"a file with a late NUL":   {"path": "late.dat", "output_mode": "count"},
+		"glob of an extension":     {"glob": "*.go"},
+		"glob with a directory":    {"glob": "src/**/*.ts"},
+		"glob with braces":         {"glob": "*.{go,rs}"},
+		"negated glob":             {"glob": "!*.txt"},
+		"glob of an ignored kind":  {"glob": "*.log"},
+		"glob of a hidden file":    {"glob": ".hid*"},
+		"glob of a directory":      {"glob": "**/lib/**"},
+		"negated directory":        {"glob": "!src"},
+		"glob with a class":        {"glob": "[ab].*"},
+		"type go":                  {"type": "go"},
+		"type js":                  {"type": "js"},
+		"type ts":                  {"type": "ts"},
+		"type py":                  {"type": "py"},
+		"type rust":                {"type": "rust"},
+		"type md":                  {"type": "md"},
+		"type yaml":                {"type": "yaml"},
+		"type json":                {"type": "json"},
+		"type make":                {"type": "make"},
+		"type docker":              {"type": "docker"},
+		"type css":                 {"type": "css"},
+		"type and negated glob":    {"type": "go", "glob": "!*_test.go"},
+	}
+}
+
+// patternCases are about what matches.
+func patternCases() map[string]map[string]any {
+	type in = map[string]any
+	return map[string]in{
 		"word boundary":               {"output_mode": "content", "pattern": `\bcat\b`},
 		"no boundary":                 {"output_mode": "content", "pattern": `\Bcat`},
 		"digits":                      {"output_mode": "content", "pattern": `[0-9]{5}`},
@@ -198,19 +226,6 @@ func TestGrepAsRipgrep(t *testing.T) {
 		"multiline count":             {"output_mode": "count", "pattern": `a[0-9]\n`, "multiline": true, "path": "multi"},
 		"multiline files":             {"pattern": `middle\s+end`, "multiline": true},
 		"multiline lines":             {"output_mode": "content", "pattern": `^a[0-9]$`, "multiline": true, "path": "multi"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if c["pattern"] == nil {
-				c["pattern"] = "needle"
-			}
-			c["head_limit"] = 0
-			got, _ := searchCall(t, &Grep{}, dir, c)
-			got = strings.TrimSuffix(got, "No matches found")
-			want := ripgrep(t, rg, dir, c)
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("rg -, Grep +:\n%s", diff)
-			}
-		})
 	}
 }
 
