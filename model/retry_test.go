@@ -95,13 +95,15 @@ func TestRetryNotForFinalErrors(t *testing.T) {
 	for _, code := range []int{400, 401, 403, 404, 413} {
 		final = append(final, status(code))
 	}
-	for _, want := range final {
-		a := &attempts{answer: func(int) error { return want }}
-		_, waits, err := names(model.Retry(a, model.Policy{}).Stream(t.Context(), &troupe.Request{}))
-		if a.made != 1 || waits != nil || !errors.Is(err, want) {
-			t.Errorf("%v: %d attempts, %v", want, a.made, err)
+	synctest.Test(t, func(t *testing.T) {
+		for _, want := range final {
+			a := &attempts{answer: func(int) error { return want }}
+			_, waits, err := names(model.Retry(a, model.Policy{}).Stream(t.Context(), &troupe.Request{}))
+			if a.made != 1 || waits != nil || !errors.Is(err, want) {
+				t.Errorf("%v: %d attempts, %v", want, a.made, err)
+			}
 		}
-	}
+	})
 }
 
 func TestRetryNeverBeforeRetryAfter(t *testing.T) {

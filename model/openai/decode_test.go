@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -154,6 +155,31 @@ func TestDecodeErrors(t *testing.T) {
 		})
 	}
 }
+
+// A reply that has its reason to finish is whole, even if the connection breaks
+// before the server says goodbye.
+func TestConnectionLostAfterTheReply(t *testing.T) {
+	broken := errors.New("broken")
+	connection := transport(func(req *http.Request) (*http.Response, error) {
+		body := io.MultiReader(strings.NewReader(sse(piece(`{"content":"x"}`)+finish("stop"))), iotest.ErrReader(broken))
+		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(body), Request: req}, nil
+	})
+	m := New(Options{BaseURL: "http://localhost/v1", HTTP: &http.Client{Transport: connection}})
+	var last troupe.Chunk
+	for c, err := range m.Stream(t.Context(), &troupe.Request{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = c
+	}
+	if r, ok := last.(troupe.Reply); !ok || r.Message.Content.Text() != "x" {
+		t.Errorf("%v", last)
+	}
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
 // Whatever comes, there is a reply or an error and never both.
 func FuzzStream(f *testing.F) {
