@@ -19,8 +19,8 @@ type (
 		Place      Place
 	}
 	// Received carries a message that entered the conversation. From says
-	// on whose behalf: "user" or "runtime". Only what comes from the user can
-	// carry a permission.
+	// on whose behalf: "user", or the ID of the agent that wrote it. Only what
+	// comes from the user can carry a permission.
 	Received struct {
 		ID      string `json:",omitempty"`
 		From    string

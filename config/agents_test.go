@@ -131,7 +131,8 @@ func TestS109UnknownTools(t *testing.T) {
 		{"tools: read", []string{"read"}, nil, []string{`"read", and there is no such tool (there is "Read")`}},
 		{"tools: '*'", nil, nil, nil},
 		{"tools: *", nil, nil, nil},
-		{"tools: Task(a), Bash(git *)", []string{"Agent(a)", "Bash(git *)"}, nil, nil},
+		{"tools: Task(a)", []string{"Agent(a)"}, nil, nil},
+		{"tools: Bash(git *)", []string{"Bash(git *)"}, nil, []string{`a pattern of calls belongs into the rules`}},
 		{"model: opus", nil, nil, nil},
 	} {
 		w := newWorld(t, "")

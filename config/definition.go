@@ -299,7 +299,12 @@ func (d *draft) unknownTools(known []string) []Problem {
 	var out []Problem
 	check := func(key string, words []string) {
 		for _, w := range words {
-			name, _ := toolName(w)
+			name, spec := toolName(w)
+			if spec != "" && name != "Agent" {
+				out = append(out, Problem{File: d.file, Line: d.lines[key], Reason: fmt.Sprintf(
+					"agent %q: %s has %q, but a pattern of calls belongs into the rules of the settings; name the tool alone", d.def.Name, key, w)})
+				continue
+			}
 			if strings.ContainsRune(name, '*') || strings.HasPrefix(name, "mcp__") || slices.Contains(known, name) {
 				continue
 			}

@@ -11,7 +11,9 @@ import (
 	"github.com/troupe-sh/troupe"
 )
 
-const maxSettings = 1 << 20 // bytes
+// maxSettings is a limit in bytes. A parser goes as deep as brackets nest: what
+// fits in here cannot exhaust its stack.
+const maxSettings = 256 << 10
 
 // A layer is one source of settings.
 type layer struct {

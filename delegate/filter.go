@@ -20,7 +20,7 @@ func Filter(d troupe.Definition, all []string, may bool) ([]string, error) {
 	var out []string
 	for _, name := range all {
 		switch {
-		case matchAny(d.Disallowed, name):
+		case matchAny(withoutPatterns(d.Disallowed), name):
 		case name == agentTool && !(may && slices.Contains(named, agentTool)):
 		case d.Tools == nil || matchAny(named, name):
 			out = append(out, name)
@@ -30,6 +30,16 @@ func Filter(d troupe.Definition, all []string, may bool) ([]string, error) {
 		return nil, fmt.Errorf("agent %s (%s): %w: %s", d.Name, d.Source, ErrNoTools, strings.Join(d.Tools, ", "))
 	}
 	return out, nil
+}
+
+// withoutPatterns takes "Bash(rm *)" for "Bash": what is to be kept from an agent
+// in part is kept from it.
+func withoutPatterns(tools []string) []string {
+	out := make([]string, len(tools))
+	for i, t := range tools {
+		out[i], _, _ = strings.Cut(t, "(")
+	}
+	return out
 }
 
 func matchAny(patterns []string, name string) bool {

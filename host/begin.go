@@ -111,7 +111,7 @@ func (s *Session) load() error {
 		return fmt.Errorf("resume session %s: %w", s.opts.Resume.ID, err)
 	}
 	if len(bad) > 0 {
-		s.warn("%d records of the session could not be read and were skipped; the first: %v", len(bad), bad[0])
+		s.warn("records of the session that could not be read and were skipped: %d; the first: %v", len(bad), bad[0])
 	}
 	s.lead.State = state
 	return nil
@@ -130,7 +130,7 @@ func (s *Session) changes(d troupe.Definition) []troupe.Event {
 		for _, t := range s.lead.Tools {
 			start.Request.Tools = append(start.Request.Tools, t.Spec())
 		}
-		s.facts = s.shared.Introduce(d, place)
+		s.facts, s.first = s.shared.Introduce(d, place), d.First
 		return []troupe.Event{start}
 	}
 	var out []troupe.Event

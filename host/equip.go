@@ -20,6 +20,14 @@ func Tools() []string {
 	return []string{"Agent", "Bash", "Edit", "Glob", "Grep", "Read", "TodoWrite", "Write"}
 }
 
+// Known are the names of tools that definitions written for other agents use.
+// One that is known and not there is passed over; any other is a slip.
+func Known() []string {
+	return append(Tools(), "AskUserQuestion", "EnterPlanMode", "EnterWorktree", "ExitPlanMode", "ExitWorktree", "LS", "Monitor", "MultiEdit",
+		"NotebookEdit", "NotebookRead", "SendMessage", "Skill", "TaskCreate", "TaskGet", "TaskList", "TaskOutput", "TaskStop", "TaskUpdate",
+		"TeamCreate", "TeamDelete", "WebFetch", "WebSearch", "Workflow")
+}
+
 // policy is the lead's: the rules of all layers and the mode.
 func (s *Session) policy() (permission.Policy, error) {
 	p := permission.Policy{Mode: s.opts.Mode, Home: s.opts.UserHome}
@@ -41,7 +49,11 @@ func (s *Session) policy() (permission.Policy, error) {
 			return p, fmt.Errorf("%s: %w", r.Source, err)
 		}
 	}
-	for _, dir := range []string{s.results(), s.output()} {
+	readable := []string{s.results(), s.output()}
+	if s.opts.Fork { // what was said before names files of the session that this is a copy of
+		readable = append(readable, filepath.Join(s.opts.Resume.Dir, "results"), filepath.Join(s.opts.Resume.Dir, "output"))
+	}
+	for _, dir := range readable {
 		rule, err := permission.ParseRule(troupe.Allow, "Read(/"+literal(filepath.ToSlash(dir))+"/**)", permission.Origin{Source: "troupe"})
 		if err != nil {
 			return p, fmt.Errorf("the session's directory: %w", err)

@@ -79,6 +79,7 @@ type Session struct {
 	mark    session.Mark
 	lead    troupe.Config
 	facts   string // told with the first prompt
+	first   string // what the lead's definition begins with
 	inbox   prompts
 	shared  delegate.Shared
 	scope   delegate.Scope // the lead's
@@ -197,6 +198,10 @@ func (s *Session) Send(prompt string) {
 	if s.facts != "" {
 		m.Content = append(m.Content, troupe.Text(s.facts))
 		s.facts = ""
+	}
+	if s.first != "" {
+		m.Content = append(m.Content, troupe.Text(s.first))
+		s.first = ""
 	}
 	m.Content = append(m.Content, troupe.Text(prompt))
 	s.inbox.put(troupe.Received{ID: s.opts.NewID(), From: "user", Message: m})

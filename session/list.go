@@ -38,7 +38,9 @@ func List(root, project string) ([]Info, error) {
 	var out []Info
 	for _, p := range paths {
 		info, err := describe(filepath.Dir(p))
-		if err != nil {
+		if errors.Is(err, ErrNewer) {
+			info.Prompt = "(" + ErrNewer.Error() + ")"
+		} else if err != nil {
 			return nil, err
 		}
 		out = append(out, info)
@@ -58,10 +60,10 @@ func describe(dir string) (Info, error) {
 	for r, err := range Read(LogPath(dir, Lead)) {
 		if err != nil {
 			var d *Damage
-			if errors.As(err, &d) {
+			if errors.As(err, &d) && !errors.Is(err, ErrNewer) {
 				continue
 			}
-			return info, err
+			return info, fmt.Errorf("session %s: %w", info.ID, err)
 		}
 		switch ev := r.Event.(type) {
 		case troupe.Started:

@@ -47,14 +47,14 @@ func (p *program) examine() []finding {
 		return append(out, finding{false, "home", err.Error()})
 	}
 	out = append(out, writable(home))
-	for _, name := range []string{"git", "bash", "rg"} {
+	for _, name := range []string{"git", "bash"} {
 		out = append(out, p.program(name))
 	}
 	dir, err := os.Getwd()
 	if err != nil {
 		return append(out, finding{false, "directory", err.Error()})
 	}
-	c, err := config.Load(config.Sources{Home: home, UserHome: user, Dir: dir, Tools: host.Tools()})
+	c, err := config.Load(config.Sources{Home: home, UserHome: user, Dir: dir, Managed: managedSettings, Tools: host.Known()})
 	if err != nil {
 		return append(out, finding{false, "settings", err.Error()})
 	}
@@ -101,8 +101,6 @@ func (p *program) program(name string) finding {
 		return finding{true, name, path}
 	case name == "bash":
 		return finding{true, name, "not found: commands run in sh"}
-	case name == "rg":
-		return finding{true, name, "not found: searches are done by troupe itself"}
 	}
 	return finding{false, name, "not found: agents cannot tell the state of a repository; install git"}
 }

@@ -184,6 +184,7 @@ func field(ts *testscript.TestScript, neg bool, args []string) {
 		case map[string]any:
 			v = in[name]
 		case []any:
+			v = nil
 			for i := range in {
 				if itoa(i) == name {
 					v = in[i]

@@ -218,10 +218,18 @@ func resumed(f *flags, home, dir string) (*session.Info, error) {
 
 // config loads the configuration for dir and tells what is wrong with it.
 func (p *program) config(f *flags, home, user, dir string) (*config.Config, error) {
-	c, err := config.Load(config.Sources{Home: home, UserHome: user, Dir: dir, Settings: f.settings, Agents: f.agents,
-		AddDirs: f.dirs, Tools: host.Tools()})
+	c, err := config.Load(config.Sources{Home: home, UserHome: user, Dir: dir, Settings: f.settings, Agents: f.agents, Managed: managedSettings,
+		AddDirs: f.dirs, Tools: host.Known()})
 	if err != nil {
 		return nil, err
+	}
+	for _, dir := range f.dirs {
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(c.Dir, dir)
+		}
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			return nil, fmt.Errorf("--add-dir %s: there is no such directory", dir)
+		}
 	}
 	for effect, rules := range map[troupe.Effect]list{troupe.Allow: f.allowed, troupe.Deny: f.forbidden} {
 		for _, r := range rules {

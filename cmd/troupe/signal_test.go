@@ -26,10 +26,10 @@ type bench struct {
 	model    string
 }
 
-func newBench(t *testing.T, dialect int) *bench {
+func newBench(t *testing.T, dialect int, opts ...troupetest.Option) *bench {
 	t.Helper()
 	d := dialects[dialect]
-	b := &bench{dir: t.TempDir(), provider: troupetest.NewProvider(t, troupetest.Key(key)), model: d.model}
+	b := &bench{dir: t.TempDir(), provider: troupetest.NewProvider(t, append(opts, troupetest.Key(key))...), model: d.model}
 	b.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(b.dir, ".home"), d.base + "=" + b.provider.URL() + d.path, d.key + "=" + key}
 	return b
 }

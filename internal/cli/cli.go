@@ -59,13 +59,21 @@ func (t Text) Finish(o Outcome) error {
 func Summary(o Outcome, id string) string {
 	var parts []string
 	if o.Ended.Reason != troupe.Done {
-		parts = append(parts, fmt.Sprintf("%s: %s", o.Ended.Reason, o.Ended.Err))
+		parts = append(parts, ending(o.Ended))
 	}
 	parts = append(parts, plural(o.Ended.Turns, "turn"), tokens(o.Tally.Usage())+" tokens", Money(o.Tally.Cost()))
 	if d := len(o.Tally.Denials); d > 0 {
 		parts = append(parts, plural(d, "call")+" denied: "+denied(o.Tally.Denials))
 	}
 	return strings.Join(append(parts, "session "+id), " · ")
+}
+
+// ending says why a run did not complete, in one line.
+func ending(e troupe.Ended) string {
+	if e.Err == "" || e.Err == string(e.Reason) {
+		return string(e.Reason)
+	}
+	return string(e.Reason) + ": " + oneLine(e.Err, 400)
 }
 
 // denied names the tools that were denied, and the reason of the first.

@@ -21,7 +21,8 @@ type Tally struct {
 	Models  []ModelUse // in the order of first use
 	Waited  time.Duration
 
-	agents map[string]*agent
+	agents    map[string]*agent
+	uncounted bool // a reply came without usage: one that was cut off costs something, too
 }
 
 // A ModelUse is what one model was used for.
@@ -69,9 +70,10 @@ func (t *Tally) Add(r session.Record) {
 		for _, u := range ev.Message.ToolUses() {
 			a.uses[u.ID] = u
 		}
-		if ev.Usage != (troupe.Usage{}) {
-			t.use(a.model, ev.Usage)
+		if ev.Usage == (troupe.Usage{}) {
+			t.uncounted = true
 		}
+		t.use(a.model, ev.Usage)
 		if !a.asked.IsZero() {
 			t.Waited += r.Time.Sub(a.asked)
 		}
@@ -101,8 +103,12 @@ func (t *Tally) Usage() (sum troupe.Usage) {
 	return sum
 }
 
-// Cost is that of all agents. It is not known if that of one model is not.
+// Cost is that of all agents. It is not known if that of one model is not, or
+// if nobody has said how much was used.
 func (t *Tally) Cost() (dollars float64, known bool) {
+	if t.uncounted || len(t.Models) == 0 {
+		return 0, false
+	}
 	for _, m := range t.Models {
 		d, ok := t.Price(m.Model, m.Usage)
 		if !ok {
