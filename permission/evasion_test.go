@@ -145,7 +145,7 @@ func TestReadingOutside(t *testing.T) {
 	for _, command := range []string{
 		"ls /etc", "ls ..", "ls -- /etc", "find / -name x", "find .. -name x", "test -f /etc/passwd", "ls out", "echo /etc/*", "ls -d /*", "cat out/file", "cat up/../outside/file", "grep x /etc/passwd", "grep -e x /etc/passwd",
 		"grep -ex /etc/passwd", "grep -f /etc/passwd main.go", "grep --file=/etc/passwd x", "rg x /etc", "rg --files /etc", "rg -f/etc/passwd x", "jq . /etc/x", "jq -L /etc .", "jq --rawfile a /etc/passwd .", "sed -n 1p /etc/passwd", "sed -ne 1p /etc/passwd",
-		"head -n1 /etc/passwd", "sort /etc/passwd", "sort main.go /etc/passwd", "stat /root/x", "cat main.go ../outside/file", "diff main.go ../outside/file", "git diff /etc/passwd /etc/group", "git blame ../outside/file", "cat dangling", "cat loop", "ls $HOME",
+		"head -n1 /etc/passwd", "sort /etc/passwd", "sort main.go /etc/passwd", "stat /var/x", "cat main.go ../outside/file", "diff main.go ../outside/file", "git diff /etc/passwd /etc/group", "git blame ../outside/file", "cat dangling", "cat loop", "ls $HOME",
 		"cat $(ls)", "cat `pwd`/x", "ls ~root", "ls ~+", "cat //etc/passwd", "cat /proc/self/environ", "grep -" + strings.Repeat("i", 70) + "f/etc/passwd x", "cat here/here/../../outside/file", "cut -d: -f1 /etc/passwd", "wc -l < /etc/passwd", "file -f /etc/passwd",
 		// and so are the options with which readers do more than read
 		"sort -o x main.go", "sort --output=x main.go", "sort --out x main.go", "sort -T x main.go", "rg --pre x y", "du --files0-from=main.go", "diff -l main.go src/a.go", "file -C main.go", "date -s now", "date -f main.go", "jq 'import \"x\" as $x; .' main.go",
