@@ -246,10 +246,10 @@ func (d *decoder) reply() (troupe.Reply, error) {
 	if list := joinDetails(d.details); list != "" {
 		r.Message.Content = append(r.Message.Content, troupe.Opaque{Provider: d.provider + "/" + reasoningDetails, JSON: list})
 	}
-	for i, p := range d.parts {
+	for _, p := range d.parts {
 		switch {
 		case p.call != nil:
-			if d.half(p.call, i == len(d.parts)-1) {
+			if d.half(p.call) {
 				continue // a call that was cut off is never run
 			}
 			r.Message.Content = append(r.Message.Content, troupe.ToolUse{ID: p.call.id, Name: p.call.name, Input: p.call.input()})
@@ -262,14 +262,10 @@ func (d *decoder) reply() (troupe.Reply, error) {
 	return r, nil
 }
 
-// half reports whether a call may be less than the model meant, because the
-// reply was cut short in it.
-func (d *decoder) half(c *call, last bool) bool {
-	if d.stop != "length" && d.stop != "content_filter" {
-		return false
-	}
-	input := c.arguments.String()
-	return last && len(input) <= len("{}") || !json.Valid([]byte(input))
+// half reports whether a call may be less than the model meant: the reply was
+// cut short, and its arguments are not whole.
+func (d *decoder) half(c *call) bool {
+	return (d.stop == "length" || d.stop == "content_filter") && !json.Valid([]byte(c.arguments.String()))
 }
 
 func (c *call) input() json.RawMessage {
