@@ -12,6 +12,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/permission"
 )
 
 //go:embed agent.md
@@ -104,7 +105,9 @@ func (a *Agent) prepare(ctx context.Context, c *troupe.Call, in Input) (*child, 
 	if err != nil {
 		return nil, fmt.Errorf("model of %s: %w", d.Name, err)
 	}
-	scope, err := a.scope.child(a.scope.NewID(), d)
+	parent := a.scope
+	parent.Policy.Mode = permission.Mode(c.Mode) // of this moment, not of when the tool was made
+	scope, err := parent.child(a.scope.NewID(), d)
 	if err != nil {
 		return nil, err
 	}

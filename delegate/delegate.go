@@ -119,11 +119,15 @@ func (s Scope) child(id string, d troupe.Definition) (Scope, error) {
 	return c, nil
 }
 
-// Narrowed reports the mode that a definition asked for and did not get, as it
-// is wider than its parent's; "" if it got what it asked for.
-func (s Scope) narrowed(d troupe.Definition) string {
-	if d.Mode != "" && s.Policy.Mode != permission.Mode(d.Mode) {
-		return d.Mode
+// otherMode says in which mode the agent of definition d works and why, if it
+// is not the one that d asks for; else "".
+func (s Scope) otherMode(d troupe.Definition) string {
+	mode, want := s.Policy.Mode, permission.Mode(d.Mode)
+	switch {
+	case want == "" || mode == want:
+		return ""
+	case slices.Index(permission.Modes(), want) < slices.Index(permission.Modes(), mode):
+		return fmt.Sprintf("; it ran in mode %s, its caller's, instead of its own (%s)", mode, want)
 	}
-	return ""
+	return fmt.Sprintf("; it ran in mode %s, as its own (%s) is not within its caller's", mode, want)
 }

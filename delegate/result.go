@@ -57,9 +57,7 @@ func (k *child) result(t *tally, failed error) (troupe.Result, error) {
 	}
 	notes := fmt.Sprintf("agent %s (%s, %s); turns: %d, tool calls: %d, tokens: %d", k.scope.Agent, k.started.Definition, k.model,
 		end.Turns, t.calls, end.Usage.Total())
-	if mode := k.scope.narrowed(k.scope.Chain[len(k.scope.Chain)-1]); mode != "" {
-		notes += fmt.Sprintf("; it ran in mode %s, as its own (%s) is not within its caller's", k.started.Mode, mode)
-	}
+	notes += k.scope.otherMode(k.scope.Chain[len(k.scope.Chain)-1])
 	res.Content = troupe.Blocks{troupe.Text(text), troupe.Text("\n\n[" + notes + "]")}
 	var err error
 	res.Data, err = json.Marshal(report{
