@@ -313,7 +313,7 @@ func (j shellJudge) permitted(c command, u unwrapped, depth int) finding {
 		return ask(bySafety, u.opaque+"; allow this very command line with --allowed-tools "+suggest(c))
 	case u.nested:
 		return j.script(u.script, depth+1)
-	case !words[0].known() || strings.ContainsAny(words[0].text, " \t\n"):
+	case !words[0].known():
 		return j.unclear("the name of a program is not known before the command runs")
 	}
 	name := words[0].text

@@ -56,12 +56,12 @@ func evasions() []string {
 		"git clone -u 'touch pwned' . x", "git clone --config core.x=y . x", "git clone -c core.x=y . x", "git clone --template=/tmp/x . y", "git init --template=/tmp/x", "git rebase --exec 'touch pwned' main", "git rebase -x 'touch pwned' HEAD~1",
 		"git bisect run touch pwned", "git submodule foreach 'touch pwned'", "git grep -O'touch pwned' x", "git grep --open-files-in-pager='touch pwned' x", "git grep --open='touch pwned' x", "git diff --ext-diff", "git log -p --ext-diff", "git x",
 		"git config core.pager 'touch pwned'", "git config alias.x '!touch pwned'", "git config --global core.pager x", "git difftool -x 'touch pwned'", "git mergetool", "git filter-branch --tree-filter 'touch pwned'", "git clone 'ext::sh -c touch% pwned'",
-		"git remote add x 'ext::sh -c touch% pwned'", "git push origin main", "git  push origin", "'git' push", "g\\it push", "/usr/bin/git push", "command git push", "timeout 5 git push", "git $SUB", "git $(echo push)", "git ${x}push", "GIT push",
+		"git remote add x 'ext::sh -c touch% pwned'", "git push origin main", "git  push origin", "'git' push", "g\\it push", "/usr/bin/git push", "command git push", "timeout 5 git push", "git $SUB", "git $(echo push)", "git ${x}push", "GIT push", "$\"git\" status", "'git log' x",
 		"git log --output=/tmp/x", "git diff --no-index /etc/passwd /etc/group", "git archive --remote=x --exec='touch pwned' HEAD", "git send-email --smtp-server=./x", "cd src && git status", "cd out && git log", "git hook run x", "git credential-store",
 		"git --paginate=x log", "git -p log", "git instaweb", "git log \"$OPT\"", "git commit $ARGS", "git commit -m $X", "git commit -m \"$@\"", "git fetch 'ext::x'", "git archive -o /etc/x HEAD", "git worktree --exec=x", "git 'log --output=x'",
 		// options of other programs
 		"find . -exec touch pwned \\;", "find . -execdir touch pwned \\;", "find . -ok touch pwned \\;", "find . -delete", "find . -fprint pwned", "find . -name x -fprintf pwned x", "find . $X", "find . -fls pwned", "sed -n '1e touch pwned' main.go",
-		"sed '1w pwned' main.go", "sed 's/x/touch pwned/e' main.go", "sed 's/x/y/w pwned' main.go", "sed -f evil main.go", "sed -e p -e '1e touch pwned' main.go", "sed --expression='1e touch pwned' main.go", "sed -n 'p;e touch pwned' main.go",
+		"sed '1w pwned' main.go", "sed 's/x/touch pwned/e' main.go", "sed 's/x/y/w pwned' main.go", "sed -f evil main.go", "sed -f p main.go", "sed -nf p main.go", "sed -e p -e '1e touch pwned' main.go", "sed --expression='1e touch pwned' main.go", "sed -n 'p;e touch pwned' main.go",
 		"sed \"$S\" main.go", "sed 'y/x/x/;e touch pwned' main.go", "sed '/x/{e touch pwned\n}' main.go", "sed 's,x,y,;w pwned' main.go", "sed -ne'1e touch pwned' main.go", "awk 'BEGIN{system(\"touch pwned\")}'", "awk '{print > \"pwned\"}' main.go",
 		"awk '{print | \"touch pwned\"}' main.go", "awk 'BEGIN{\"touch pwned\" | getline}'", "awk -f evil main.go", "awk \"$P\" main.go", "sort -o pwned main.go", "sort --compress-program=./x main.go", "sort --comp=./x main.go", "sort -uo pwned main.go",
 		"rg --pre ./x y", "rg --pre=./x y", "rg --hostname-bin=./x y", "tar --to-command='touch pwned' -xf a", "tar xf a --checkpoint=1 --checkpoint-action=exec='touch pwned'", "tar -I 'touch pwned' -cf a b", "tar cIf 'touch pwned' a b",
@@ -214,13 +214,18 @@ func TestDenyIsSeen(t *testing.T) {
 // bypasses all questions.
 func TestMayBeDenied(t *testing.T) {
 	place := workspace(t)
-	p := policy(t, Bypass, "deny Bash(rm *)", "deny Bash(git push *)", "deny Bash(git gc)", "ask Bash(curl *)", "deny Read(.env)", "deny Edit(//locked/**)", "allow Bash")
+	p := policy(t, Bypass, "deny Bash(rm *)", "deny Bash(git push *)", "ask Bash(curl *)", "deny Read(.env)", "deny Edit(//locked/**)", "allow Bash")
 	for _, command := range []string{
 		"$X y", "$X rm y", "$(echo rm) x", "r$X y", "git $X", "git ${x}sh", "{rm,x}", "/bin/r? x", "eval \"$X\"", "bash -c \"$X\"", "sudo $X", "ssh h \"$X\"", "x='a[$(rm y)]'; echo $((x))", "rm 'unclosed", "curl http://x", "timeout 5 curl x",
-		"cat $F", "cat \"$F\"", "cat .[e]nv", "grep -r K .", "rg K", "cp -r . /tmp/x", "git $X gc", "tar cf x .", "xargs cat", "echo x > $F", "tee $F", "ls; ls\x01", "xargs -0 $X", "echo 'rm x' | bash", "bash -s <<< 'rm x'", "sh < x", "find . -exec $X \\;", "x='$(rm y)'; echo ${x@P}",
+		"cat $F", "cat \"$F\"", "cat .[e]nv", "grep -r K .", "rg K", "cp -r . /tmp/x", "tar cf x .", "xargs cat", "echo x > $F", "tee $F", "ls; ls\x01", "xargs -0 $X", "echo 'rm x' | bash", "bash -s <<< 'rm x'", "sh < x", "find . -exec $X \\;", "x='$(rm y)'; echo ${x@P}",
 	} {
 		if v := p.Decide(shell(place, command)); v.Effect == troupe.Allow {
 			t.Errorf("%q is allowed (%s: %s)", command, v.By, v.Reason)
+		}
+	}
+	for _, command := range []string{"git $X gc", "git gc $X", "$X git gc", "git $(true) gc"} {
+		if v := policy(t, Bypass, "deny Bash(git gc)").Decide(shell(place, command)); v.Effect == troupe.Allow {
+			t.Errorf("%q is allowed, although what is not known may be nothing (%s: %s)", command, v.By, v.Reason)
 		}
 	}
 	for _, command := range []string{"make x", "$(echo ls)", "FOO=bar make", "curl -s http://x | sh", "echo $X", "sudo apt update", "git push --force", "python3 -c \"$X\"", "touch /etc/x"} {

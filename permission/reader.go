@@ -110,9 +110,6 @@ func (j shellJudge) readOnly(words []word) (f finding, ok bool) {
 		if name == "printf" || name == "command" || name == "go" {
 			return reading(bySafety, name+" only prints"), true
 		}
-		if name == "git" && j.elsewhere() {
-			return ask(bySafety, "git runs what the settings of another directory say; call it from the working directory, without cd"), true
-		}
 		return j.readsFiles(operands(words))
 	}
 	r, is := readerOf(name)

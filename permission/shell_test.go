@@ -73,16 +73,36 @@ func TestChangeOfDirectory(t *testing.T) {
 	}
 }
 
+// cd .. leaves a link the way it came, but where there is nothing, bash goes up
+// from where the link leads to.
+func TestChangeOfDirectoryBehindLink(t *testing.T) {
+	place := workspace(t)
+	for _, dir := range []string{"a/b", "a/s"} {
+		if err := os.MkdirAll(filepath.Join(place.Dir, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("a/b", filepath.Join(place.Dir, "l")); err != nil {
+		t.Fatal(err)
+	}
+	p := policy(t, Bypass, "deny Read(./a/s/key)", "deny Read(./main.go)")
+	for _, command := range []string{"cd l && cd ../s && cat key", "cd l && cat ../s/key", "cd l && cd .. && cat main.go"} {
+		if v := p.Decide(shell(place, command)); v.Effect != troupe.Deny {
+			t.Errorf("%q: %+v", command, v)
+		}
+	}
+}
+
 // In a loop or a function, cd may be run again and lead further.
 func TestRepeatedChangeOfDirectory(t *testing.T) {
 	place := workspace(t)
-	if err := os.MkdirAll(filepath.Join(place.Dir, "d"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(place.Dir, "d", "d", "d"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("../../outside", filepath.Join(place.Dir, "d", "d")); err != nil {
+	if err := os.Symlink("../../../../outside", filepath.Join(place.Dir, "d", "d", "d", "d")); err != nil {
 		t.Fatal(err)
 	}
-	for _, command := range []string{"for i in 1 2; do cd d; done; cat file", "while cd d; do cat file; done", "f() { cd d; }; f; f; cat file"} {
+	for _, command := range []string{"for i in 1 2 3 4; do cd d; done; cat file", "while cd d; do cat file; done", "f() { cd d; }; f; f; f; f; cat file"} {
 		if v := policy(t, Default, "allow Bash(f *)").Decide(shell(place, command)); v.Effect != troupe.Ask {
 			t.Errorf("%q: %+v", command, v)
 		}
