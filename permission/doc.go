@@ -5,7 +5,8 @@
 // order: a deny rule holds in every mode, an ask rule beats an allow rule, and
 // the mode has the last word on what no rule speaks of. The decision is a
 // function of the policy and the call; all it looks at besides is where the
-// links of a path lead. [Gate] is the [troupe.Guard] made of a policy.
+// links of a path lead and which files a glob stands for. [Gate] is the
+// [troupe.Guard] made of a policy.
 //
 // Files are judged by two paths, the one that was named and the one it leads
 // to: an allow must cover both, a deny needs to cover one.
