@@ -156,6 +156,10 @@ func (m *Models) model(n model.Name) (troupe.Model, error) {
 	return m.open[n], nil
 }
 
+// longestReply is in tokens. Services refuse a request whose prompt and longest
+// reply together pass the window, so what is asked for must leave it room.
+const longestReply = 32_000
+
 func (m *Models) connect(e model.Endpoint) (troupe.Model, error) {
 	info, _ := m.catalogue.Lookup(e.Provider, e.Name)
 	switch e.Dialect {
@@ -163,7 +167,7 @@ func (m *Models) connect(e model.Endpoint) (troupe.Model, error) {
 		return script.Open(e.Name)
 	case model.Anthropic:
 		return anthropic.New(anthropic.Options{Provider: e.Provider, BaseURL: e.BaseURL, Key: e.Key, Token: e.Token, KeyName: e.KeyName,
-			MaxTokens: info.MaxOutput, Now: m.now}), nil
+			MaxTokens: min(info.MaxOutput, longestReply), Now: m.now}), nil
 	case model.OpenAI:
 		return openai.New(openai.Options{Provider: e.Provider, BaseURL: e.BaseURL, Key: e.Key, KeyName: e.KeyName, Now: m.now}), nil
 	}

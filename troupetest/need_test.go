@@ -34,6 +34,8 @@ func TestNeed(t *testing.T) {
 	}
 	t.Setenv("PATH", dir)
 	t.Setenv(strictVariable, "")
+	told := filepath.Join(dir, "told")
+	t.Setenv(skipsVariable, told)
 	if got := Need(t, "program"); got != path {
 		t.Errorf("got %q, want %q", got, path)
 	}
@@ -43,6 +45,10 @@ func TestNeed(t *testing.T) {
 		if want := "skipped: TestX needs " + missing; s.skip != want || s.fail != "" {
 			t.Errorf("got %q and %q, want %q", s.skip, s.fail, want)
 		}
+	}
+	lines, err := os.ReadFile(told)
+	if want := "skipped: TestX needs absent\nskipped: TestX needs directory\n"; err != nil || string(lines) != want {
+		t.Errorf("told %q, %v; want %q", lines, err, want)
 	}
 	t.Setenv(strictVariable, "1")
 	s := &stopped{TB: t}
