@@ -1,8 +1,10 @@
 package session
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -54,32 +56,73 @@ func escape(path string) string {
 	return strings.NewReplacer(`*`, `[*]`, `?`, `[?]`, `[`, `[[]`).Replace(path)
 }
 
-// describe reads the first records of a session, and its last.
+// describe reads the first records of a session, and its last: a list must not
+// cost what reading all of its sessions would.
 func describe(dir string) (Info, error) {
 	info := Info{ID: filepath.Base(dir), Dir: dir}
-	for r, err := range Read(LogPath(dir, Lead)) {
-		if err != nil {
-			var d *Damage
-			if errors.As(err, &d) && !errors.Is(err, ErrNewer) {
-				continue
-			}
+	path := LogPath(dir, Lead)
+	for r, err := range Read(path) {
+		var d *Damage
+		switch {
+		case errors.As(err, &d) && !errors.Is(err, ErrNewer):
+			continue
+		case err != nil:
 			return info, fmt.Errorf("session %s: %w", info.ID, err)
 		}
+		info.Last = r.Time
 		switch ev := r.Event.(type) {
 		case troupe.Started:
 			info.Project, info.Model, info.Started = ev.Place.Dir, ev.Request.Model, r.Time
-		case troupe.Switched:
-			if ev.Model != "" {
-				info.Model = ev.Model
-			}
 		case troupe.Received:
-			if ev.From == "user" && info.Prompt == "" {
+			if ev.From == "user" {
 				info.Prompt = lastText(ev.Message)
 			}
 		}
-		info.Last = r.Time
+		if info.Prompt != "" {
+			break
+		}
+	}
+	last, err := lastTime(path)
+	if err != nil {
+		return info, fmt.Errorf("session %s: %w", info.ID, err)
+	}
+	if !last.IsZero() {
+		info.Last = last
 	}
 	return info, nil
+}
+
+// lastTime returns the time of the newest record that can be read at the end
+// of a log. It is zero if there is none.
+func lastTime(path string) (time.Time, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer f.Close()
+	size, err := f.Seek(0, io.SeekEnd)
+	if err != nil {
+		return time.Time{}, err
+	}
+	for n := int64(64 << 10); ; n *= 4 { // a record can be long
+		n = min(n, size)
+		tail := make([]byte, n)
+		if _, err := f.ReadAt(tail, size-n); err != nil {
+			return time.Time{}, err
+		}
+		all := bytes.Split(tail, []byte("\n"))
+		if n < size {
+			all = all[1:] // it may have begun before
+		}
+		for _, line := range slices.Backward(all) {
+			if r, err := parse(line); err == nil {
+				return r.Time, nil
+			}
+		}
+		if n == size {
+			return time.Time{}, nil
+		}
+	}
 }
 
 // lastText is the prompt in a message that begins with the facts of the place.

@@ -353,6 +353,8 @@ func TestListAndFind(t *testing.T) {
 		start.Place.Dir = s.project
 		first := troupe.Message{Role: troupe.User, Content: troupe.Blocks{troupe.Text("facts"), troupe.Text("prompt of " + s.id)}}
 		add(t, lead(t, f), start, troupe.Received{ID: "1", From: "user", Message: first}, said("2", "more"))
+		at = at.Add(time.Minute)
+		add(t, lead(t, f), said("3", strings.Repeat("a record longer than what is looked at first ", 4000)))
 		closed(t, f)
 	}
 	all, err := session.List(root, "")
@@ -366,7 +368,7 @@ func TestListAndFind(t *testing.T) {
 	if want := []string{"abc-3", "aab-2", "aaa-1"}; !cmp.Equal(ids, want) {
 		t.Errorf("listed %v, want %v", ids, want)
 	}
-	if got := all[0]; got.Prompt != "prompt of abc-3" || got.Project != "/b" || got.Model != "script/m" || !got.Started.Equal(at) {
+	if got := all[0]; got.Prompt != "prompt of abc-3" || got.Project != "/b" || got.Model != "script/m" || !got.Last.Equal(at) || !got.Started.Equal(at.Add(-time.Minute)) {
 		t.Errorf("got %+v", got)
 	}
 	if mine, err := session.List(root, "/a[1]"); err != nil || len(mine) != 2 || mine[0].ID != "aab-2" {
