@@ -9,7 +9,7 @@ import (
 func Bill(t *Tally) string {
 	var b strings.Builder
 	for _, m := range t.Models {
-		d, known := t.Price(m.Model, m.Usage)
+		d, known := t.CostOf(m)
 		fmt.Fprintf(&b, "%s: %s tokens in, %s from cache, %s to cache, %s out: %s\n", oneLine(m.Model, 60), group(m.Usage.Input),
 			group(m.Usage.CacheRead), group(m.Usage.CacheWrite), group(m.Usage.Output), Money(d, known))
 	}

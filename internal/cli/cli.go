@@ -71,9 +71,9 @@ func Summary(o Outcome, id string) string {
 // ending says why a run did not complete, in one line.
 func ending(e troupe.Ended) string {
 	if e.Err == "" || e.Err == string(e.Reason) {
-		return string(e.Reason)
+		return oneLine(string(e.Reason), 20)
 	}
-	return string(e.Reason) + ": " + oneLine(e.Err, 400)
+	return oneLine(string(e.Reason), 20) + ": " + oneLine(e.Err, 400)
 }
 
 // denied names the tools that were denied, and the reason of the first.
@@ -83,7 +83,7 @@ func denied(ds []Denial) string {
 	for _, d := range ds {
 		if !seen[d.Tool] {
 			seen[d.Tool] = true
-			names = append(names, d.Tool)
+			names = append(names, oneLine(d.Tool, 40))
 		}
 	}
 	return strings.Join(names, ", ") + " (" + oneLine(ds[0].Verdict.Reason, 200) + ")"

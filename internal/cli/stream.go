@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -39,10 +40,27 @@ func printJSON(w io.Writer, o object) error {
 	if err != nil {
 		return fmt.Errorf("encode a message: %w", err)
 	}
-	if _, err := w.Write(append(b, '\n')); err != nil {
+	if _, err := io.WriteString(w, escape(string(b))+"\n"); err != nil {
 		return fmt.Errorf("write a message: %w", err)
 	}
 	return nil
+}
+
+// escape writes what a terminal would act on as JSON can write it, too. In JSON
+// that our encoder made such characters stand in strings only.
+func escape(s string) string {
+	if !strings.ContainsFunc(s, harmful) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if harmful(r) {
+			fmt.Fprintf(&b, "\\u%04x", r) // none of them is beyond U+FFFF
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }
 
 // Begin prints the first line.
@@ -154,7 +172,7 @@ func modelUsage(t *Tally) object {
 	for _, m := range t.Models {
 		o := object{"inputTokens": m.Usage.Input, "outputTokens": m.Usage.Output, "cacheReadInputTokens": m.Usage.CacheRead,
 			"cacheCreationInputTokens": m.Usage.CacheWrite, "webSearchRequests": 0, "costUSD": nil}
-		if d, known := t.Price(m.Model, m.Usage); known {
+		if d, known := t.CostOf(m); known {
 			o["costUSD"] = d
 		}
 		out[m.Model] = o

@@ -21,14 +21,15 @@ type Tally struct {
 	Models  []ModelUse // in the order of first use
 	Waited  time.Duration
 
-	agents    map[string]*agent
-	uncounted bool // a reply came without usage: one that was cut off costs something, too
+	agents map[string]*agent
 }
 
 // A ModelUse is what one model was used for.
 type ModelUse struct {
 	Model string
 	Usage troupe.Usage
+
+	uncounted bool // a reply came without usage: one that was cut off costs something, too
 }
 
 // A Denial is a call that was not allowed.
@@ -48,6 +49,9 @@ type agent struct {
 	replies              int
 }
 
+// deepest is how far agents are indented: a log can say anything.
+const deepest = 8
+
 // Add takes a record in. Records of a session come in order.
 func (t *Tally) Add(r session.Record) {
 	if t.agents == nil {
@@ -60,7 +64,8 @@ func (t *Tally) Add(r session.Record) {
 	}
 	switch ev := r.Event.(type) {
 	case troupe.Started:
-		a.definition, a.call, a.model, a.depth = ev.Definition, ev.Call, ev.Request.Model, ev.Depth
+		a.definition, a.call, a.model = ev.Definition, ev.Call, ev.Request.Model
+		a.depth = min(max(ev.Depth, 0), deepest)
 	case troupe.Switched:
 		if ev.Model != "" {
 			a.model = ev.Model
@@ -69,9 +74,6 @@ func (t *Tally) Add(r session.Record) {
 		a.replies++
 		for _, u := range ev.Message.ToolUses() {
 			a.uses[u.ID] = u
-		}
-		if ev.Usage == (troupe.Usage{}) {
-			t.uncounted = true
 		}
 		t.use(a.model, ev.Usage)
 		if !a.asked.IsZero() {
@@ -92,7 +94,9 @@ func (t *Tally) use(model string, u troupe.Usage) {
 		t.Models = append(t.Models, ModelUse{Model: model})
 		i = len(t.Models) - 1
 	}
-	t.Models[i].Usage = t.Models[i].Usage.Add(u)
+	m := &t.Models[i]
+	m.Usage = m.Usage.Add(u)
+	m.uncounted = m.uncounted || u == (troupe.Usage{})
 }
 
 // Usage is that of all agents.
@@ -106,15 +110,20 @@ func (t *Tally) Usage() (sum troupe.Usage) {
 // Cost is that of all agents. It is not known if that of one model is not, or
 // if nobody has said how much was used.
 func (t *Tally) Cost() (dollars float64, known bool) {
-	if t.uncounted || len(t.Models) == 0 {
-		return 0, false
-	}
 	for _, m := range t.Models {
-		d, ok := t.Price(m.Model, m.Usage)
+		d, ok := t.CostOf(m)
 		if !ok {
 			return 0, false
 		}
 		dollars += d
 	}
-	return dollars, true
+	return dollars, len(t.Models) > 0
+}
+
+// CostOf is that of one model.
+func (t *Tally) CostOf(m ModelUse) (dollars float64, known bool) {
+	if m.uncounted {
+		return 0, false
+	}
+	return t.Price(m.Model, m.Usage)
 }

@@ -42,9 +42,9 @@ func (t *Timeline) Record(r session.Record) error {
 func (t *Timeline) name(a *agent) string {
 	name := a.id
 	if a.call != "" {
-		name = oneLine(a.definition, 20)
+		name = a.definition
 	}
-	name = fmt.Sprintf("%-*s ", max(8, 16-2*a.depth), name)
+	name = fmt.Sprintf("%-*s ", max(8, 16-2*a.depth), oneLine(name, 20))
 	if t.Plain {
 		return name
 	}
@@ -69,7 +69,7 @@ func (t *Timeline) lines(a *agent, ev troupe.Event) []string {
 		if ev.Reason == troupe.Done {
 			return []string{fmt.Sprintf("done: %s, %s tokens", plural(ev.Turns, "turn"), tokens(ev.Usage))}
 		}
-		return []string{fmt.Sprintf("ends (%s): %s", ev.Reason, oneLine(ev.Err, 120))}
+		return []string{fmt.Sprintf("ends (%s): %s", oneLine(string(ev.Reason), 20), oneLine(ev.Err, 120))}
 	}
 	return nil
 }
@@ -86,19 +86,24 @@ func replyLines(ev troupe.Replied) (out []string) {
 
 // label is a call in a few words.
 func label(u troupe.ToolUse) string {
+	name := oneLine(u.Name, 40)
 	var in map[string]any
 	if json.Unmarshal(u.Input, &in) != nil {
-		return u.Name
+		return name
+	}
+	text := func(field string) string {
+		s, _ := in[field].(string)
+		return s
 	}
 	if u.Name == "Agent" {
-		return oneLine(fmt.Sprintf("Agent %v: %v", in["subagent_type"], in["description"]), 90)
+		return oneLine(fmt.Sprintf("Agent %s: %s", text("subagent_type"), text("description")), 90)
 	}
 	for _, field := range []string{"command", "file_path", "pattern", "path"} {
-		if s, ok := in[field].(string); ok {
-			return u.Name + " " + oneLine(s, 80)
+		if s := text(field); s != "" {
+			return name + " " + oneLine(s, 80)
 		}
 	}
-	return u.Name
+	return name
 }
 
 func mark(isError bool) string {
