@@ -45,8 +45,9 @@ var mayImport = map[string]string{
 	// 6: the command
 	"/cmd/troupe": "*",
 	// beside
-	"/troupetest":  "/",
-	"/doc/picture": "",
+	"/troupetest":               "/",
+	"/doc/picture":              "",
+	"/model/internal/catalogue": "",
 }
 
 // fences are the packages that alone may import something from outside.
@@ -56,7 +57,7 @@ var fences = map[string]string{
 	"github.com/goccy/go-yaml": "/config",
 	"github.com/anthropics/":   "/model/anthropic",
 	"github.com/openai/":       "/model/openai",
-	"charm.land/catwalk":       "/model",
+	"charm.land/catwalk":       "/model/internal/catalogue",
 	"github.com/spf13/":        "/cmd/troupe",
 	"golang.org/x/term":        "/cmd/troupe",
 	"mvdan.cc/sh":              "/permission",

@@ -1,15 +1,12 @@
 package model
 
 import (
-	"maps"
+	"iter"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-
-	"charm.land/catwalk/pkg/catwalk"
-	"charm.land/catwalk/pkg/embedded"
 
 	"github.com/troupe-sh/troupe"
 )
@@ -37,41 +34,18 @@ func (i Info) Cost(u troupe.Usage) (dollars float64, known bool) {
 }
 
 // A Catalogue knows models: their windows and prices, and their providers. Its
-// data is part of the program and read when it is asked for the first time,
-// which takes some milliseconds. It is safe for concurrent use.
+// data is part of the program; of it only what is asked for is read. It is safe
+// for concurrent use.
 type Catalogue struct {
 	overrides []Info
-	once      sync.Once
-	providers []catwalk.Provider // in the order of the data; only those that can be spoken to
-	models    map[Name]Info
+	providers func() []provider // in the order of the data
 }
 
 // NewCatalogue returns the catalogue with the given entries on top: what is not
 // zero in one replaces what the data says of that model, and a model that the
 // data lacks is added.
 func NewCatalogue(overrides ...Info) *Catalogue {
-	return &Catalogue{overrides: slices.Clone(overrides)}
-}
-
-func (c *Catalogue) load() {
-	c.once.Do(func() {
-		c.models = map[Name]Info{}
-		for _, p := range embedded.GetAll() {
-			if dialectOf(p) == "" {
-				continue
-			}
-			c.providers = append(c.providers, p)
-			for _, m := range p.Models {
-				i := Info{Provider: string(p.ID), Name: m.ID, Window: int(m.ContextWindow), MaxOutput: int(m.DefaultMaxTokens)}
-				i.Price, i.Priced = price(m)
-				c.models[Name{i.Provider, i.Name}] = i
-			}
-		}
-		for _, o := range c.overrides {
-			n := Name{o.Provider, o.Name}
-			c.models[n] = c.models[n].with(o)
-		}
-	})
+	return &Catalogue{overrides: slices.Clone(overrides), providers: sync.OnceValue(readProviders)}
 }
 
 func (i Info) with(o Info) Info {
@@ -88,34 +62,15 @@ func (i Info) with(o Info) Info {
 	return i
 }
 
-// price reads the prices of a model. The data gives two for caches, under names
-// that its sources use in different ways: some have the price of writing first
-// and of reading second, some the price of reading in either place. But reading
-// from a cache is never dearer than plain input, and writing costs at most
-// twice as much; what is left over by that, or missing, costs like plain input.
-// Two zeros are models whose price is not stated, as those of a subscription.
-func price(m catwalk.Model) (Price, bool) {
-	if m.CostPer1MIn <= 0 && m.CostPer1MOut <= 0 {
-		return Price{}, false
-	}
-	p := Price{Input: m.CostPer1MIn, Output: m.CostPer1MOut, CacheRead: m.CostPer1MIn, CacheWrite: m.CostPer1MIn}
-	for _, v := range []float64{m.CostPer1MInCached, m.CostPer1MOutCached} {
-		switch {
-		case v <= 0:
-		case v <= p.Input:
-			p.CacheRead = min(p.CacheRead, v)
-		case v <= 2*p.Input:
-			p.CacheWrite = v
-		}
-	}
-	return p, true
-}
-
 // Lookup returns what is known of a model of a provider, and whether the
 // catalogue has it. A model that it lacks can be used all the same.
 func (c *Catalogue) Lookup(provider, name string) (Info, bool) {
-	c.load()
-	i, ok := c.models[Name{provider, name}]
+	i, ok := c.provider(provider).lookup(name)
+	for _, o := range c.overrides {
+		if o.Provider == provider && o.Name == name {
+			i, ok = i.with(o), true
+		}
+	}
 	if !ok {
 		i = Info{Provider: provider, Name: name}
 	}
@@ -124,40 +79,46 @@ func (c *Catalogue) Lookup(provider, name string) (Info, bool) {
 
 // Default returns the name of the model that a provider is best used with, ""
 // if the catalogue knows none.
-func (c *Catalogue) Default(provider string) string { return c.provider(provider).DefaultLargeModelID }
+func (c *Catalogue) Default(provider string) string { return c.provider(provider).large }
 
 // Small returns the name of a provider's small and fast model, "" if the
 // catalogue knows none.
-func (c *Catalogue) Small(provider string) string { return c.provider(provider).DefaultSmallModelID }
+func (c *Catalogue) Small(provider string) string { return c.provider(provider).small }
 
 // Keys returns the names of the variables in which users keep keys of
 // providers.
 func (c *Catalogue) Keys() []string {
-	c.load()
 	keys := []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"}
-	for _, p := range c.providers {
-		if key := variable(p.APIKey); key != "" && !slices.Contains(keys, key) {
-			keys = append(keys, key)
+	for _, p := range c.providers() {
+		if !slices.Contains(keys, p.key) {
+			keys = append(keys, p.key)
 		}
 	}
 	return keys
 }
 
 // provider returns a provider of the data, the zero one if there is none.
-func (c *Catalogue) provider(id string) catwalk.Provider {
-	c.load()
-	for _, p := range c.providers {
-		if string(p.ID) == id {
+func (c *Catalogue) provider(id string) provider {
+	for _, p := range c.providers() {
+		if p.id == id {
 			return p
 		}
 	}
-	return catwalk.Provider{}
+	return provider{}
 }
 
 // names returns all models, sorted, those of the makers first.
 func (c *Catalogue) names() []Name {
-	c.load()
-	return slices.SortedFunc(maps.Keys(c.models), func(a, b Name) int {
+	var all []Name
+	for _, p := range c.providers() {
+		for name := range p.models() {
+			all = append(all, Name{p.id, name})
+		}
+	}
+	for _, o := range c.overrides {
+		all = append(all, Name{o.Provider, o.Name})
+	}
+	slices.SortFunc(all, func(a, b Name) int {
 		if x, y := maker(a.Provider), maker(b.Provider); x != y {
 			if x {
 				return -1
@@ -166,6 +127,24 @@ func (c *Catalogue) names() []Name {
 		}
 		return strings.Compare(a.String(), b.String())
 	})
+	return slices.Compact(all)
+}
+
+// modelsOf yields the names of a provider's models; one that was given on top
+// may come twice.
+func (c *Catalogue) modelsOf(provider string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for name := range c.provider(provider).models() {
+			if !yield(name) {
+				return
+			}
+		}
+		for _, o := range c.overrides {
+			if o.Provider == provider && !yield(o.Name) {
+				return
+			}
+		}
+	}
 }
 
 // maker reports whether a provider makes the models that others resell.
@@ -176,9 +155,9 @@ func maker(provider string) bool { return provider == anthropicID || provider ==
 func (c *Catalogue) newest(family string) string {
 	form := regexp.MustCompile(`^claude-` + regexp.QuoteMeta(family) + `-(\d{1,2})(?:-(\d{1,2}))?(?:-(\d{8}))?$`)
 	best, version := "", []int(nil)
-	for _, n := range c.names() {
-		m := form.FindStringSubmatch(n.Model)
-		if n.Provider != anthropicID || m == nil {
+	for name := range c.modelsOf(anthropicID) {
+		m := form.FindStringSubmatch(name)
+		if m == nil {
 			continue
 		}
 		v := make([]int, 0, 3)
@@ -187,7 +166,7 @@ func (c *Catalogue) newest(family string) string {
 			v = append(v, number)
 		}
 		if best == "" || slices.Compare(v, version) > 0 {
-			best, version = n.Model, v
+			best, version = name, v
 		}
 	}
 	return best

@@ -8,8 +8,6 @@ import (
 	"net"
 	"net/url"
 	"strings"
-
-	"charm.land/catwalk/pkg/catwalk"
 )
 
 // A Dialect is the protocol that an endpoint speaks.
@@ -69,12 +67,11 @@ func (c *Catalogue) Endpoint(n Name, lookup func(string) string) (Endpoint, erro
 		return c.openai(e, lookup)
 	}
 	p := c.provider(n.Provider)
-	if p.ID == "" {
+	if p.id == "" {
 		return e, fmt.Errorf("%w: no provider is called %q", ErrUnknown, n.Provider)
 	}
-	e.Dialect, e.KeyName = dialectOf(p), variable(p.APIKey)
-	e.BaseURL = p.APIEndpoint
-	if v := variable(p.APIEndpoint); v != "" {
+	e.Dialect, e.KeyName, e.BaseURL = p.dialect, p.key, p.address
+	if v := variable(p.address); v != "" {
 		if e.BaseURL = lookup(v); e.BaseURL == "" {
 			return e, fmt.Errorf("%s: the address of the server is not known; set %s", n.Provider, v)
 		}
@@ -125,21 +122,6 @@ func variable(s string) string {
 		return ""
 	}
 	return name
-}
-
-// dialectOf returns the dialect of a provider of the catalogue, "" for one that
-// cannot be spoken to: other protocols, or no key that a user could set.
-func dialectOf(p catwalk.Provider) Dialect {
-	if variable(p.APIKey) == "" {
-		return ""
-	}
-	switch p.Type {
-	case catwalk.TypeAnthropic:
-		return Anthropic
-	case catwalk.TypeOpenAI, catwalk.TypeOpenAICompat, catwalk.TypeOpenRouter, catwalk.TypeVercel:
-		return OpenAI
-	}
-	return ""
 }
 
 // ollama makes a base URL of OLLAMA_HOST, which is a URL, host:port, host or

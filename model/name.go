@@ -60,7 +60,7 @@ func (c *Catalogue) knows(provider string) bool {
 	case anthropicID, openaiID, ollamaID, scriptID:
 		return true
 	}
-	return c.provider(provider).ID != ""
+	return c.provider(provider).id != ""
 }
 
 // find looks for a bare name among all models.
@@ -152,11 +152,9 @@ func (c *Catalogue) Choose(lookup func(string) string) (Name, error) {
 	case lookup("OPENAI_BASE_URL") != "":
 		return Name{}, fmt.Errorf("%w: OPENAI_BASE_URL names a server but not a model; name one with --model openai/NAME", ErrNoModel)
 	}
-	c.load()
-	for _, p := range c.providers {
-		key := variable(p.APIKey)
-		if strings.HasSuffix(key, "_API_KEY") && lookup(key) != "" && p.DefaultLargeModelID != "" {
-			return Name{string(p.ID), p.DefaultLargeModelID}, nil
+	for _, p := range c.providers() {
+		if strings.HasSuffix(p.key, "_API_KEY") && lookup(p.key) != "" && p.large != "" {
+			return Name{p.id, p.large}, nil
 		}
 	}
 	return Name{}, fmt.Errorf("%w: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a model of a server of your own with --model ollama/NAME", ErrNoModel)
