@@ -44,9 +44,9 @@ func (s *Session) policy() (permission.Policy, error) {
 		case err == nil:
 			p.Rules = append(p.Rules, rule)
 		case r.Effect == troupe.Allow: // it would have allowed something: without it less runs
-			s.warn("%s: %v", r.Source, err)
+			s.warn("%v", err)
 		default:
-			return p, fmt.Errorf("%s: %w", r.Source, err)
+			return p, err
 		}
 	}
 	readable := []string{s.results(), s.output()}

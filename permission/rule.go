@@ -74,6 +74,9 @@ func (r Rule) cited() string {
 //	mcp__server          all tools of a server, also mcp__server__*; deny and ask
 //	                     rules take a * in the name of any tool
 //
+// A deny or ask rule with Write, NotebookEdit, Glob or Grep is one with Edit or
+// Read; with a pattern that the tool does not have it holds for every call of it.
+//
 // An error wraps [ErrRule] and names the rule and what is wrong with it.
 func ParseRule(effect troupe.Effect, text string, from Origin) (Rule, error) {
 	r := Rule{effect: effect, text: strings.TrimSpace(text), origin: from}
@@ -147,17 +150,26 @@ func (r *Rule) parseSpec() error {
 	case toolRead, toolEdit:
 		return r.parsePath()
 	case toolWrite, toolNotebook:
-		return fmt.Errorf("write Edit(%s): Edit rules cover all tools that change files", r.spec)
+		if r.effect == troupe.Allow {
+			return fmt.Errorf("write Edit(%s): Edit rules cover all tools that change files", r.spec)
+		}
+		r.tool = toolEdit // what is forbidden to one of them is forbidden to all
+		return r.parsePath()
 	case toolGlob, toolGrep:
-		if r.param == nil {
+		if r.effect == troupe.Allow {
 			return fmt.Errorf("write Read(%s): Read rules cover Glob and Grep", r.spec)
 		}
+		if r.param == nil {
+			r.tool = toolRead
+			return r.parsePath()
+		}
+		return nil
 	}
 	if r.param == nil && r.effect == troupe.Allow {
 		return fmt.Errorf("%s takes no pattern in an allow rule", r.tool)
 	}
 	if r.param == nil {
-		return fmt.Errorf("%s takes only PARAMETER:VALUE in the parentheses", r.tool)
+		r.spec = "" // a pattern that nobody understands must not make a rule void: it holds for every call
 	}
 	return nil
 }
