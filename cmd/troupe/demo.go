@@ -186,7 +186,7 @@ func (d *demo) play(ctx context.Context) (green bool, err error) {
 	if _, err := d.run(ctx, out, d.git, "--no-pager", "diff", "--no-color", "--no-ext-diff", "HEAD~1", "--", "."); err != nil {
 		fmt.Fprintln(out, "nothing was committed")
 	}
-	fmt.Fprintf(out, "\n$ go test ./...\n")
+	fmt.Fprintf(out, "\n$ go test -count=1 ./...\n")
 	code, err := d.test(ctx, out)
 	return code == 0, err
 }
@@ -231,9 +231,10 @@ func (d *demo) agents(ctx context.Context) error {
 	}
 }
 
-// test runs the sample's tests and returns the exit code.
+// test runs the sample's tests, which no cache answers for, and returns the exit
+// code.
 func (d *demo) test(ctx context.Context, out io.Writer) (int, error) {
-	outcome, err := proc.Run(ctx, proc.Command{Path: d.goTool, Args: []string{"test", "./..."}, Dir: d.repo, Env: d.env, Stdout: out, Stderr: out})
+	outcome, err := proc.Run(ctx, proc.Command{Path: d.goTool, Args: []string{"test", "-count=1", "./..."}, Dir: d.repo, Env: d.env, Stdout: out, Stderr: out})
 	if err != nil {
 		return -1, fmt.Errorf("go test: %w", err)
 	}
