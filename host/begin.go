@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +18,7 @@ import (
 // goes on.
 func (s *Session) begin(d troupe.Definition) (err error) {
 	if s.opts.Resume == nil {
-		err = s.create(s.Dir)
+		err = s.create()
 	} else {
 		err = s.takeUp()
 	}
@@ -33,10 +34,6 @@ func (s *Session) begin(d troupe.Definition) (err error) {
 // locate says where the session is, before anything is made there.
 func (s *Session) locate() {
 	o := &s.opts
-	project := o.Config.Dir
-	if o.Resume != nil {
-		project = o.Resume.Project
-	}
 	switch {
 	case o.Resume != nil && !o.Fork:
 		s.ID, s.path = o.Resume.ID, o.Resume.Dir
@@ -44,11 +41,53 @@ func (s *Session) locate() {
 	case o.ID == "":
 		o.ID = o.NewID()
 	}
-	s.ID, s.path = o.ID, session.Path(Sessions(o.Home), project, o.ID)
+	s.ID, s.path = o.ID, session.Path(Sessions(o.Home), s.Dir, o.ID)
 }
 
-func (s *Session) create(project string) (err error) {
-	s.folder, err = session.Create(Sessions(s.opts.Home), project, s.ID, s.opts.Now)
+// check reports options that would open something else than was meant.
+func (s *Session) check() error {
+	old := s.opts.Resume
+	if old == nil && s.opts.Model == "" {
+		return fmt.Errorf("%w: a new session needs a model", ErrUse)
+	}
+	if old == nil || old.Project == "" { // not known: its first record was lost
+		return nil
+	}
+	project, err := filepath.EvalSymlinks(old.Project)
+	if err != nil {
+		return fmt.Errorf("session %s works in a directory that cannot be used: %w", old.ID, err)
+	}
+	if project != s.Dir {
+		return fmt.Errorf("%w: session %s works in %s, and the configuration is that of %s", ErrUse, old.ID, project, s.Dir)
+	}
+	return nil
+}
+
+// agent is the name of the definition that the lead follows, "" for our own. A
+// session goes on as what it began with: its prompt and tools are in its log.
+func (s *Session) agent() (string, error) {
+	old := s.opts.Resume
+	if old == nil {
+		return s.opts.Agent, nil
+	}
+	for r, err := range session.Read(session.LogPath(old.Dir, session.Lead)) {
+		start, ok := r.Event.(troupe.Started)
+		if err != nil || !ok {
+			continue
+		}
+		if s.opts.Agent != "" && s.opts.Agent != start.Definition {
+			return "", fmt.Errorf("%w: session %s began as agent %q and cannot go on as %q; start a new one", ErrUse, old.ID, start.Definition, s.opts.Agent)
+		}
+		if start.Definition == session.Lead {
+			return s.opts.Agent, nil
+		}
+		return start.Definition, nil
+	}
+	return s.opts.Agent, nil // the first record is lost
+}
+
+func (s *Session) create() (err error) {
+	s.folder, err = session.Create(Sessions(s.opts.Home), s.Dir, s.ID, s.opts.Now)
 	return err
 }
 
@@ -59,7 +98,7 @@ func (s *Session) takeUp() (err error) {
 		s.folder, err = session.Open(old.Dir, s.opts.Now)
 		return err
 	}
-	if err := s.create(old.Project); err != nil {
+	if err := s.create(); err != nil {
 		return err
 	}
 	if err := copyFile(session.LogPath(s.folder.Dir, session.Lead), session.LogPath(old.Dir, session.Lead)); err != nil {
@@ -94,12 +133,21 @@ func (s *Session) open(d troupe.Definition) (err error) {
 		return err
 	}
 	s.mark = s.folder.Mark()
-	for _, ev := range s.changes(d) {
+	changes, err := s.changes(d)
+	if err != nil {
+		return err
+	}
+	for _, ev := range changes {
 		s.lead.State.Apply(ev)
 		if err := s.log.Append(ev); err != nil {
 			return err
 		}
 	}
+	s.begun = *s.lead.State
+	// What the model was not offered is not there, whatever its definition says by now.
+	s.lead.Tools = slices.DeleteFunc(s.lead.Tools, func(t troupe.Tool) bool {
+		return !slices.ContainsFunc(s.begun.Request.Tools, func(o troupe.ToolSpec) bool { return o.Name == t.Spec().Name })
+	})
 	return nil
 }
 
@@ -120,18 +168,12 @@ func (s *Session) load() error {
 // changes are the events by which a lead starts, or goes on differently than
 // it stopped. A user's word counts; else an old session keeps its model and
 // its mode. But plan and bypassPermissions are for the run they were asked for.
-func (s *Session) changes(d troupe.Definition) []troupe.Event {
+func (s *Session) changes(d troupe.Definition) ([]troupe.Event, error) {
 	state := s.lead.State
 	mode := s.scope.Policy.Mode
-	if state.Request.Model == "" { // new, or its first record was lost
-		place := troupe.Place{Dir: s.Dir, Also: s.opts.Also}
-		start := troupe.Started{Agent: session.Lead, Definition: d.Name, Mode: string(mode), Place: place,
-			Request: troupe.Request{Model: s.opts.Model, Effort: d.Effort, System: d.Prompt}}
-		for _, t := range s.lead.Tools {
-			start.Request.Tools = append(start.Request.Tools, t.Spec())
-		}
-		s.facts, s.first = s.shared.Introduce(d, place), d.First
-		return []troupe.Event{start}
+	if !started(state) {
+		start, err := s.start(d)
+		return []troupe.Event{start}, err
 	}
 	var out []troupe.Event
 	sw := troupe.Switched{}
@@ -153,7 +195,30 @@ func (s *Session) changes(d troupe.Definition) []troupe.Event {
 	if len(place.Also) > len(state.Place.Also) {
 		out = append(out, troupe.Moved{Place: place})
 	}
-	return out
+	return out, nil
+}
+
+// started reports whether the first record of the log was there. Later ones can
+// change the model and the place, but bring no prompt and no tools.
+func started(s *troupe.State) bool {
+	return s.Request.Model != "" && s.Place.Dir != "" && (s.Request.System != "" || s.Request.Tools != nil)
+}
+
+// start is the first record of a new session, or of one that has lost it.
+func (s *Session) start(d troupe.Definition) (troupe.Started, error) {
+	was := s.lead.State
+	place := troupe.Place{Dir: s.Dir, Also: s.opts.Also}
+	ev := troupe.Started{Agent: session.Lead, Definition: d.Name, Mode: string(s.scope.Policy.Mode), Place: place,
+		Request: troupe.Request{Model: cmp.Or(s.opts.Model, was.Request.Model), Effort: d.Effort, System: d.Prompt}}
+	if ev.Request.Model == "" {
+		return ev, fmt.Errorf("%w: session %s has lost the record of its model; name one", ErrUse, s.ID)
+	}
+	for _, t := range s.lead.Tools {
+		ev.Request.Tools = append(ev.Request.Tools, t.Spec())
+	}
+	before := troupe.Blocks{troupe.Text(s.shared.Introduce(d, place)), troupe.Text(d.First)}
+	s.inbox.introduce(slices.DeleteFunc(before, func(b troupe.Block) bool { return b == troupe.Text("") }))
+	return ev, nil
 }
 
 // Latest returns the newest session that works in dir.

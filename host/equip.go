@@ -69,7 +69,7 @@ func (s *Session) output() string  { return filepath.Join(s.path, "output") }
 
 // literal escapes what has a meaning in the pattern of a rule.
 func literal(path string) string {
-	return strings.NewReplacer(`\\`, `\\\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(path)
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`).Replace(path)
 }
 
 // tools are the names of the tools that the session offers: all but those that
@@ -135,7 +135,7 @@ func (s *Session) tool(name string, scope delegate.Scope, files *tool.Files, pla
 func without(env, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		return slices.Contains(names, name)
+		return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) }) // some systems ignore case
 	})
 }
 

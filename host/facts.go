@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -27,27 +28,39 @@ const gitDeadline = 20 * time.Millisecond
 // stands in front of the first prompt and not in the system prompt, as it
 // changes from day to day: what is before it stays in a provider's cache.
 func (s *Session) introduce(ctx context.Context, d troupe.Definition, p troupe.Place) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "<environment>\nWorking directory: %s\n", p.Dir)
+	var env, b strings.Builder
+	fmt.Fprintf(&env, "Working directory: %s\n", line(p.Dir))
 	for _, dir := range p.Also {
-		fmt.Fprintf(&b, "Also to work in: %s\n", dir)
+		fmt.Fprintf(&env, "Also to work in: %s\n", line(dir))
 	}
-	fmt.Fprintf(&b, "Platform: %s/%s\nDate: %s\n", runtime.GOOS, runtime.GOARCH, s.opts.Now().Format("Monday, 2006-01-02"))
+	fmt.Fprintf(&env, "Platform: %s/%s\nDate: %s\n", runtime.GOOS, runtime.GOARCH, s.opts.Now().Format("Monday, 2006-01-02"))
 	if !d.OmitContextFiles {
-		b.WriteString(s.gitState(ctx, p.Dir))
+		env.WriteString(s.gitState(ctx, p.Dir))
 	}
-	b.WriteString("</environment>\n")
+	fmt.Fprintf(&b, "<environment>\n%s</environment>\n", within("environment", env.String()))
 	if d.OmitContextFiles || len(s.opts.Config.Context) == 0 {
 		return b.String()
 	}
 	b.WriteString("\nThe user and the repository have written down the following for agents. Follow it where it applies to the task.\n")
 	for _, f := range s.opts.Config.Context {
-		fmt.Fprintf(&b, "<file path=%q>\n%s\n</file>\n", f.Path, strings.ReplaceAll(strings.TrimSpace(f.Text), "</file", `<\/file`))
+		fmt.Fprintf(&b, "<file path=%q>\n%s\n</file>\n", f.Path, within("file", strings.TrimSpace(f.Text)))
 	}
 	return b.String()
 }
 
+// within returns text that cannot end the frame in which it stands.
+func within(frame, text string) string {
+	return regexp.MustCompile(`(?i)<(\s*/\s*`+frame+`)`).ReplaceAllString(text, `<\$1`)
+}
+
+// line is a path as one line: a directory may have any name.
+func line(path string) string {
+	return strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(path)
+}
+
 // gitState tells the branch and what is not committed, if git says so in time.
+// To compare files git starts programs that the repository's configuration
+// names, so of a repository that the user does not trust only the branch is told.
 func (s *Session) gitState(ctx context.Context, dir string) string {
 	if !inRepository(dir) {
 		return "Git: this is not a repository\n"
@@ -58,10 +71,12 @@ func (s *Session) gitState(ctx context.Context, dir string) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, gitDeadline)
 	defer cancel()
-	// No helper program of the repository's configuration is started for this.
+	args := []string{"--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--porcelain=v1", "--branch", "--ignore-submodules=all"}
+	if !s.opts.Config.Trusted {
+		args = []string{"symbolic-ref", "--short", "HEAD"}
+	}
 	var out strings.Builder
-	outcome, err := proc.Run(ctx, proc.Command{Path: git, Dir: dir, Env: s.env, Stdout: &out, Ledger: ledger(s.opts.Home),
-		Args: []string{"--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--porcelain=v1", "--branch"}})
+	outcome, err := proc.Run(ctx, proc.Command{Path: git, Dir: dir, Env: s.env, Stdout: &out, Ledger: ledger(s.opts.Home), Args: args})
 	if err != nil || outcome.Code != 0 {
 		return "Git: a repository; its state was not to be had in time, ask git for it\n"
 	}
@@ -69,6 +84,7 @@ func (s *Session) gitState(ctx context.Context, dir string) string {
 	const most = 20
 	text := "Git: branch " + strings.TrimPrefix(lines[0], "## ") + "\n"
 	switch changed := lines[1:]; {
+	case !s.opts.Config.Trusted:
 	case len(changed) == 0:
 		text += "Nothing is uncommitted.\n"
 	case len(changed) > most:

@@ -52,7 +52,7 @@ type Options struct {
 	ID     string        // of a new session or copy; "" is made by NewID
 
 	Env     []string // environment of the programs that tools run
-	Secrets []string // names of variables in Env that programs do not get
+	Secrets []string // names of variables in Env that programs do not get, besides the keys of models
 
 	Now   func() time.Time
 	NewID func() string // a UUID
@@ -78,8 +78,7 @@ type Session struct {
 	log     *session.Log
 	mark    session.Mark
 	lead    troupe.Config
-	facts   string // told with the first prompt
-	first   string // what the lead's definition begins with
+	begun   troupe.State
 	inbox   prompts
 	shared  delegate.Shared
 	scope   delegate.Scope // the lead's
@@ -89,8 +88,11 @@ type Session struct {
 
 // Open makes a session, or takes one up again. The caller must Close it.
 func Open(ctx context.Context, o Options) (*Session, error) {
-	s := &Session{opts: o, Dir: o.Config.Dir, journal: tool.NewJournal(o.Now), env: without(o.Env, o.Secrets)}
+	s := &Session{opts: o, Dir: o.Config.Dir, journal: tool.NewJournal(o.Now), env: without(o.Env, slices.Concat(o.Secrets, o.Models.Secrets()))}
 	s.locate()
+	if err := s.check(); err != nil {
+		return nil, err
+	}
 	policy, err := s.policy()
 	if err != nil {
 		return nil, err
@@ -136,10 +138,14 @@ func (s *Session) warn(format string, args ...any) {
 // leadDefinition is the definition that the lead follows.
 func (s *Session) leadDefinition() (troupe.Definition, error) {
 	d := troupe.Definition{Name: session.Lead, Prompt: leadPrompt, Source: config.BuiltIn}
-	if s.opts.Agent != "" {
-		i := slices.IndexFunc(s.opts.Config.Definitions, func(d troupe.Definition) bool { return d.Name == s.opts.Agent })
+	agent, err := s.agent()
+	if err != nil {
+		return d, err
+	}
+	if agent != "" {
+		i := slices.IndexFunc(s.opts.Config.Definitions, func(d troupe.Definition) bool { return d.Name == agent })
 		if i < 0 {
-			return d, fmt.Errorf("%w: there is no agent %q; there are: %s", ErrUse, s.opts.Agent, names(s.opts.Config.Definitions))
+			return d, fmt.Errorf("%w: there is no agent %q; there are: %s", ErrUse, agent, names(s.opts.Config.Definitions))
 		}
 		d = s.opts.Config.Definitions[i]
 	}
@@ -194,17 +200,7 @@ func (s *Session) record(ctx context.Context, start troupe.Started, first troupe
 
 // Send gives the lead a prompt of the user.
 func (s *Session) Send(prompt string) {
-	m := troupe.Message{Role: troupe.User}
-	if s.facts != "" {
-		m.Content = append(m.Content, troupe.Text(s.facts))
-		s.facts = ""
-	}
-	if s.first != "" {
-		m.Content = append(m.Content, troupe.Text(s.first))
-		s.first = ""
-	}
-	m.Content = append(m.Content, troupe.Text(prompt))
-	s.inbox.put(troupe.Received{ID: s.opts.NewID(), From: "user", Message: m})
+	s.inbox.put(s.opts.NewID(), prompt)
 }
 
 // Run lets the lead work until it has said its last word, a limit is reached
@@ -232,7 +228,7 @@ func (s *Session) Follow(ctx context.Context) iter.Seq2[session.Record, error] {
 }
 
 // Begun is what the lead has begun or goes on with: its model, mode and tools.
-func (s *Session) Begun() troupe.State { return *s.lead.State }
+func (s *Session) Begun() troupe.State { return s.begun }
 
 // Agents are the names of the agents that the lead can start.
 func (s *Session) Agents() []string {

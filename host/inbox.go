@@ -11,14 +11,23 @@ import (
 // prompts is the inbox of a lead: what the user of this process says to it.
 // It is safe for concurrent use.
 type prompts struct {
-	mu   sync.Mutex
-	left []troupe.Received
+	mu     sync.Mutex
+	before troupe.Blocks // stands in front of the first prompt
+	left   []troupe.Received
 }
 
-func (p *prompts) put(r troupe.Received) {
+func (p *prompts) introduce(b troupe.Blocks) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.left = append(p.left, r)
+	p.before = b
+}
+
+func (p *prompts) put(id, prompt string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := troupe.Message{Role: troupe.User, Content: append(p.before, troupe.Text(prompt))}
+	p.before = nil
+	p.left = append(p.left, troupe.Received{ID: id, From: "user", Message: m})
 }
 
 // Take implements [troupe.Inbox].
