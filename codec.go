@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"unicode/utf8"
 )
 
 // The JSON form of a block or an event names its type: {"Text":"hi"}.
@@ -86,4 +87,45 @@ func Encode(v any) ([]byte, error) {
 		return nil, err
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// AppendText appends s to b as a JSON string: the bytes that [Encode] gives for
+// it, without what that costs. A request is made of many long texts, again at
+// every turn.
+func AppendText(b []byte, s string) []byte {
+	b = append(b, '"')
+	done := 0 // s[:done] is in b
+	for i := 0; i < len(s); {
+		if c := s[i]; c < utf8.RuneSelf {
+			if c < ' ' || c == '"' || c == '\\' {
+				b = appendEscape(append(b, s[done:i]...), c)
+				done = i + 1
+			}
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			b = append(append(b, s[done:i]...), `\ufffd`...)
+			done = i + size
+		case r == '\u2028', r == '\u2029': // would end a line of JavaScript
+			b = append(append(b, s[done:i]...), `\u202`...)
+			b = append(b, '0'+byte(r&0xF))
+			done = i + size
+		}
+		i += size
+	}
+	return append(append(b, s[done:]...), '"')
+}
+
+// appendEscape appends the form of a byte that cannot stand in a string as it is.
+func appendEscape(b []byte, c byte) []byte {
+	const short, letters, hex = "\b\f\n\r\t\"\\", `bfnrt"\`, "0123456789abcdef"
+	for i := range len(short) {
+		if short[i] == c {
+			return append(b, '\\', letters[i])
+		}
+	}
+	return append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xF])
 }

@@ -37,7 +37,7 @@ func Run(ctx context.Context, c Config) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		r := &run{c: c, s: c.State, yield: yield}
+		r := &run{c: c, s: c.State, yield: yield, tools: byName(c.Tools)}
 		err := r.loop(ctx)
 		if errors.Is(err, errLeft) {
 			return
@@ -70,6 +70,7 @@ type run struct {
 	c     Config
 	s     *State
 	yield func(Event, error) bool
+	tools map[string]Tool
 	usage Usage
 	turns int
 	text  string
@@ -227,10 +228,20 @@ func (r *run) callAll(ctx context.Context, reply Message, uses []ToolUse) error 
 }
 
 func (r *run) tool(name string) Tool {
-	for _, t := range r.c.Tools {
-		if t.Spec().Name == name {
-			return t
-		}
+	if t := r.tools[name]; t != nil {
+		return t
 	}
 	return missing{r.c.Tools}
+}
+
+// byName returns the tools by their names; of two with one name the first
+// counts.
+func byName(tools []Tool) map[string]Tool {
+	m := make(map[string]Tool, len(tools))
+	for _, t := range tools {
+		if name := t.Spec().Name; m[name] == nil {
+			m[name] = t
+		}
+	}
+	return m
 }

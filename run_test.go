@@ -471,3 +471,41 @@ func ExampleRun() {
 	}
 	// Output: hello
 }
+
+// A costly is a tool whose spec takes work to make.
+type costly struct {
+	troupe.Tool
+	specs *atomic.Int32
+	says  string
+}
+
+func (c costly) Spec() troupe.ToolSpec {
+	c.specs.Add(1)
+	return troupe.ToolSpec{Name: "costly"}
+}
+
+func (c costly) Call(context.Context, *troupe.Call) (troupe.Result, error) {
+	return troupe.Answer(c.says), nil
+}
+
+// A run looks at each tool once, however many calls it makes; of two tools with
+// one name the first is called.
+func TestToolsAreFoundByName(t *testing.T) {
+	use := func(id string) troupe.Message {
+		return troupetest.Use(troupe.ToolUse{ID: id, Name: "costly", Input: json.RawMessage(`{}`)})
+	}
+	var first, second atomic.Int32
+	c := config(troupetest.NewReplies(use("a"), use("b"), use("c"), troupetest.Say("done")))
+	c.Tools = []troupe.Tool{sleeper{}, costly{specs: &first, says: "first"}, costly{specs: &second, says: "second"}}
+	if _, err := play(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{3, 5, 7} {
+		if got := results(troupe.Request{Messages: c.State.Request.Messages[:n]})[0].Content.Text(); got != "first" {
+			t.Errorf("message %d: %q", n, got)
+		}
+	}
+	if first.Load() != 1 || second.Load() != 1 {
+		t.Errorf("specs were made %d and %d times, want once", first.Load(), second.Load())
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/troupe-sh/troupe"
@@ -67,8 +68,10 @@ type bashData struct {
 // of [Cap], which would else name a file that has only what is left here.
 const shownOutput = DefaultLimit - 4000
 
+var bashSpec = sync.OnceValue(func() troupe.ToolSpec { return define[bashInput]("Bash", bashDoc) })
+
 // Spec implements [troupe.Tool].
-func (b *Bash) Spec() troupe.ToolSpec { return define[bashInput]("Bash", bashDoc) }
+func (b *Bash) Spec() troupe.ToolSpec { return bashSpec() }
 
 // Lane implements [troupe.Ordered]: commands run one after another.
 func (b *Bash) Lane(*troupe.Call) string { return "shell" }

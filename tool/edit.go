@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/troupe-sh/troupe"
@@ -38,8 +39,10 @@ type editData struct {
 	ReplaceAll      bool    `json:"replaceAll"`
 }
 
+var editSpec = sync.OnceValue(func() troupe.ToolSpec { return define[editInput]("Edit", editDoc) })
+
 // Spec implements [troupe.Tool].
-func (e Edit) Spec() troupe.ToolSpec { return define[editInput]("Edit", editDoc) }
+func (e Edit) Spec() troupe.ToolSpec { return editSpec() }
 
 // Lane implements [troupe.Ordered]: the calls on one file keep their order.
 func (e Edit) Lane(c *troupe.Call) string {

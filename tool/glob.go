@@ -43,8 +43,10 @@ type globData struct {
 	Truncated bool     `json:"truncated"`
 }
 
+var globSpec = sync.OnceValue(func() troupe.ToolSpec { return define[globInput]("Glob", globDoc) })
+
 // Spec implements [troupe.Tool].
-func (g *Glob) Spec() troupe.ToolSpec { return define[globInput]("Glob", globDoc) }
+func (g *Glob) Spec() troupe.ToolSpec { return globSpec() }
 
 // Call implements [troupe.Tool].
 func (g *Glob) Call(ctx context.Context, c *troupe.Call) (troupe.Result, error) {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/troupe-sh/troupe"
 )
@@ -48,8 +49,10 @@ type grepInput struct {
 	Multiline  bool   `json:"multiline,omitempty" jsonschema:"the pattern may span lines"`
 }
 
+var grepSpec = sync.OnceValue(func() troupe.ToolSpec { return define[grepInput]("Grep", grepDoc) })
+
 // Spec implements [troupe.Tool].
-func (g *Grep) Spec() troupe.ToolSpec { return define[grepInput]("Grep", grepDoc) }
+func (g *Grep) Spec() troupe.ToolSpec { return grepSpec() }
 
 // Call implements [troupe.Tool].
 func (g *Grep) Call(ctx context.Context, c *troupe.Call) (troupe.Result, error) {

@@ -36,8 +36,10 @@ type todoData struct {
 	NewTodos []todo `json:"newTodos"`
 }
 
+var todoSpec = sync.OnceValue(func() troupe.ToolSpec { return define[todoInput]("TodoWrite", todoDoc) })
+
 // Spec implements [troupe.Tool].
-func (t *TodoWrite) Spec() troupe.ToolSpec { return define[todoInput]("TodoWrite", todoDoc) }
+func (t *TodoWrite) Spec() troupe.ToolSpec { return todoSpec() }
 
 // Lane implements [troupe.Ordered]: the last list asked for is the one kept.
 func (t *TodoWrite) Lane(*troupe.Call) string { return "todos" }

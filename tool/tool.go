@@ -21,7 +21,8 @@ import (
 )
 
 // define makes the spec of a tool whose input is In. The fields of In carry
-// their JSON names and, in a jsonschema tag, what the model is told of them.
+// their JSON names and, in a jsonschema tag, what the model is told of them. That
+// takes reflection and more time than many a call, so tools keep what it returns.
 func define[In any](name, doc string) troupe.ToolSpec {
 	s, err := jsonschema.For[In](nil)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/troupe-sh/troupe"
@@ -33,8 +34,10 @@ type writeData struct {
 	StructuredPatch []hunk  `json:"structuredPatch"`
 }
 
+var writeSpec = sync.OnceValue(func() troupe.ToolSpec { return define[writeInput]("Write", writeDoc) })
+
 // Spec implements [troupe.Tool].
-func (w Write) Spec() troupe.ToolSpec { return define[writeInput]("Write", writeDoc) }
+func (w Write) Spec() troupe.ToolSpec { return writeSpec() }
 
 // Lane implements [troupe.Ordered]: the calls on one file keep their order.
 func (w Write) Lane(c *troupe.Call) string {

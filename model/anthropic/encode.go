@@ -67,9 +67,8 @@ func (b *body) raw(s string) { b.WriteString(s) }
 
 // text writes s as a JSON string.
 func (b *body) text(s string) {
-	if raw, err := troupe.Encode(s); err == nil { // a string has no error
-		b.Write(raw)
-	}
+	b.Grow(len(s) + len(s)/8 + 2)
+	b.Write(troupe.AppendText(b.AvailableBuffer(), s))
 }
 
 // effort writes what the request asks for, if it asks: a level, or a number of

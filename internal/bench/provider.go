@@ -1,0 +1,118 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A provider answers requests in the protocol of Anthropic's, at once, and
+// notes when they come. It checks nothing: the tests do that.
+type provider struct {
+	now    func() time.Time
+	url    string
+	server *http.Server
+	ended  chan error
+
+	mu    sync.Mutex
+	plan  []call // what the model of the present run does before its last word
+	times []exchange
+}
+
+// A call is a tool call of the model.
+type call struct {
+	Tool  string
+	Input map[string]any
+}
+
+// An exchange is a request and its reply.
+type exchange struct {
+	asked    time.Time // the first byte of the request has come
+	answered time.Time // the reply is with the kernel
+}
+
+func startProvider(now func() time.Time) (*provider, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("start the provider: %w", err)
+	}
+	p := &provider{now: now, url: "http://" + listener.Addr().String(), ended: make(chan error, 1)}
+	p.server = &http.Server{Handler: p, ConnState: func(_ net.Conn, state http.ConnState) {
+		if state == http.StateActive { // one byte of a request has been read
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.times = append(p.times, exchange{asked: p.now()})
+		}
+	}}
+	go func() { p.ended <- p.server.Serve(listener) }()
+	return p, nil
+}
+
+func (p *provider) close() error {
+	err := p.server.Close()
+	if ended := <-p.ended; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, ended)
+	}
+	return err
+}
+
+// begin says what the model does in the next run.
+func (p *provider) begin(plan []call) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.plan, p.times = plan, nil
+}
+
+// exchanges returns those of the run.
+func (p *provider) exchanges() []exchange {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.times
+}
+
+// ServeHTTP implements [http.Handler].
+func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body) // what is cut short shows in the run
+	p.mu.Lock()
+	n, plan := len(p.times), p.plan
+	p.mu.Unlock()
+	w.Header().Set("Content-Type", "text/event-stream")
+	if n <= len(plan) {
+		stream(w, fmt.Sprintf("call_%d", n), &plan[n-1])
+	} else {
+		stream(w, "", nil)
+	}
+	_ = http.NewResponseController(w).Flush()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n <= len(p.times) {
+		p.times[n-1].answered = p.now()
+	}
+}
+
+// stream writes a reply: a call, or the model's last word.
+func stream(w io.Writer, id string, c *call) {
+	event := func(name string, fields map[string]any) {
+		fields["type"] = name
+		text, _ := json.Marshal(fields) // of strings and numbers
+		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, text)
+	}
+	event("message_start", map[string]any{"message": map[string]any{"id": "m", "type": "message", "role": "assistant", "model": "claude-sonnet-4-6",
+		"content": []any{}, "usage": map[string]any{"input_tokens": 100, "output_tokens": 1}}})
+	block, delta, stop := map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": "Done."}, "end_turn"
+	if c != nil {
+		input, _ := json.Marshal(c.Input)
+		block = map[string]any{"type": "tool_use", "id": id, "name": c.Tool, "input": map[string]any{}}
+		delta, stop = map[string]any{"type": "input_json_delta", "partial_json": string(input)}, "tool_use"
+	}
+	event("content_block_start", map[string]any{"index": 0, "content_block": block})
+	event("content_block_delta", map[string]any{"index": 0, "delta": delta})
+	event("content_block_stop", map[string]any{"index": 0})
+	event("message_delta", map[string]any{"delta": map[string]any{"stop_reason": stop}, "usage": map[string]any{"output_tokens": 20}})
+	event("message_stop", map[string]any{})
+}
