@@ -59,7 +59,7 @@ func TestScripts(t *testing.T) {
 					e.Defer(func() { noKey(e.T().(testing.TB), home) })
 					return os.MkdirAll(home, 0o700)
 				},
-				Cmds: map[string]func(*testscript.TestScript, bool, []string){"requests": requests, "sent": sent, "field": field, "largest": largest, "agentsent": agentSent},
+				Cmds: map[string]func(*testscript.TestScript, bool, []string){"requests": requests, "sent": sent, "field": field, "largest": largest, "agentsent": agentSent, "damage": damage},
 			})
 		})
 	}
@@ -171,6 +171,41 @@ func largest(ts *testscript.TestScript, _ bool, args []string) {
 			}
 		}
 	}
+}
+
+// damage does to the log of the only session what disks and crashes do: break
+// the record in a LINE, tear the last one, or make it one of a newer version.
+// "damage same" checks that what was done last is still in the file.
+func damage(ts *testscript.TestScript, _ bool, args []string) {
+	paths, err := filepath.Glob(filepath.Join(ts.Getenv("HOME"), ".troupe", "sessions", "*", "*", "lead.jsonl"))
+	ts.Check(err)
+	if len(paths) != 1 {
+		ts.Fatalf("there are %d sessions", len(paths))
+	}
+	raw, err := os.ReadFile(paths[0])
+	ts.Check(err)
+	lines := strings.SplitAfter(string(raw), "\n")
+	switch args[0] {
+	case "break":
+		for n := range lines {
+			if itoa(n+1) == args[1] {
+				lines[n] = "{\"Time\":\x00 broken\n"
+			}
+		}
+	case "tear":
+		last := len(lines) - 2
+		lines[last], lines[last+1] = lines[last][:len(lines[last])/2], ""
+	case "newer":
+		lines = append([]string{"{\"V\":99}\n"}, lines...)
+	case "same":
+		if before := ts.ReadFile("damaged"); !strings.HasPrefix(string(raw), before) {
+			ts.Fatalf("the log was rewritten: it was\n%s\nand is\n%s", before, raw)
+		}
+		return
+	}
+	text := strings.Join(lines, "")
+	ts.Check(os.WriteFile(paths[0], []byte(text), 0o600))
+	ts.Check(os.WriteFile(ts.MkAbs("damaged"), []byte(text), 0o600))
 }
 
 // field PATH VALUE checks a field, as in usage.input_tokens, of the last JSON

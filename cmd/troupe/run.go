@@ -182,7 +182,7 @@ func (p *program) open(ctx context.Context, f *flags) (*host.Session, *host.Mode
 		o.Also = append(o.Also, d.Text)
 	}
 	models := p.models(o.Config)
-	if o.Resume == nil || f.model != "" {
+	if o.Resume == nil || f.model != "" || o.Resume.Model == "" {
 		if o.Model, err = models.Choose(f.model, p.lookup("TROUPE_MODEL"), o.Config.Model.Text); err != nil {
 			return nil, nil, err
 		}
@@ -209,6 +209,9 @@ func resumed(f *flags, home, dir string) (*session.Info, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if info.Project == "" { // its first record is lost
+		info.Project = dir
 	}
 	if _, err := os.Stat(info.Project); err != nil {
 		return nil, fmt.Errorf("session %s works in a directory that cannot be used: %w", info.ID, err)
