@@ -63,18 +63,42 @@ func DecodeEvent(data []byte) (Event, error) {
 }
 
 func decode(types map[string]reflect.Type, data []byte) (any, error) {
+	if name, raw, ok := single(data); ok && types[name] != nil {
+		if v, err := decodeAs(types[name], raw); err == nil {
+			return v, nil
+		}
+	}
 	var m map[string]json.RawMessage
 	if err := json.Unmarshal(data, &m); err != nil {
 		return nil, err
 	}
 	for name, raw := range m {
 		if t := types[name]; t != nil {
-			v := reflect.New(t)
-			err := json.Unmarshal(raw, v.Interface())
-			return v.Elem().Interface(), err
+			return decodeAs(t, raw)
 		}
 	}
 	return nil, fmt.Errorf("unknown type in %.60s", data)
+}
+
+func decodeAs(t reflect.Type, raw []byte) (any, error) {
+	v := reflect.New(t)
+	err := json.Unmarshal(raw, v.Interface())
+	return v.Elem().Interface(), err
+}
+
+// single takes {"Name":value} apart without reading the value, which saves a
+// look at each byte at each level. If what it returns is no JSON, data was not
+// an object of one field.
+func single(data []byte) (name string, value []byte, ok bool) {
+	rest, ok := bytes.CutPrefix(data, []byte(`{"`))
+	if !ok {
+		return "", nil, false
+	}
+	key, rest, ok := bytes.Cut(rest, []byte(`":`))
+	if !ok || !bytes.HasSuffix(rest, []byte("}")) {
+		return "", nil, false
+	}
+	return string(key), rest[:len(rest)-1], true
 }
 
 // Encode returns the canonical JSON of v: compact, map keys sorted, and <, >

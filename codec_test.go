@@ -39,3 +39,25 @@ func checkAppendText(t interface{ Errorf(string, ...any) }, s string) {
 		t.Errorf("AppendText(%q) = %s, want %s", s, got, want)
 	}
 }
+
+// An event is read in whatever form its JSON has, not in ours alone.
+func TestDecodeTakesAnyForm(t *testing.T) {
+	want := troupe.Ended{Reason: troupe.Done, Text: "}"}
+	for _, raw := range []string{
+		`{"Ended":{"Reason":"completed","Text":"}"}}`,
+		" {\n \"Ended\" : {\"Reason\":\"completed\", \"Text\":\"}\"} } ",
+		`{"\u0045nded":{"Reason":"completed","Text":"\u007d"}}`,
+		`{"Later":[1],"Ended":{"Reason":"completed","Text":"}"}}`,
+		`{"Ended":{"Reason":"completed","Text":"}"},"Later":{"a":[1]}}`,
+		`{"Ended":{"Reason":"failed"},"Ended":{"Reason":"completed","Text":"}"}}`,
+	} {
+		if got, err := troupe.DecodeEvent([]byte(raw)); err != nil || got != want {
+			t.Errorf("%s became %v, %v", raw, got, err)
+		}
+	}
+	for _, raw := range []string{`{"Ended":{}}}`, `{"Ended":{}`, `{"Ended":{},}`, `{"Ended":{}} {}`, `{"Ended":}`, `{"Ended"}`, `{"`} {
+		if got, err := troupe.DecodeEvent([]byte(raw)); err == nil {
+			t.Errorf("%s became %v", raw, got)
+		}
+	}
+}

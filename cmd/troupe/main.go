@@ -28,10 +28,18 @@ const (
 	exitUse    = 2 // wrong use or configuration: nothing was sent
 )
 
+// garbage is how much may lie around before it is collected, in percent of what
+// is in use. Each request is a new copy of the conversation, so there is much of
+// it, and little in use: Go's own 100 would spend a quarter of a run on it.
+const garbage = 200
+
 func main() {
 	ignorePipe()
 	ctx, caught := catch(context.Background())
 	p := &program{in: os.Stdin, out: os.Stdout, notes: os.Stderr, env: os.Environ()}
+	if p.lookup("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
 	code := p.main(ctx, os.Args[1:])
 	if s := caught(); s != 0 {
 		code = 128 + int(s)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/model"
 )
 
 // fallbackMaxTokens is sent if nothing is known of the model: the protocol
@@ -42,6 +43,7 @@ func Encode(req *troupe.Request, o Options) ([]byte, error) {
 		maxTokens = fallbackMaxTokens
 	}
 	b := &body{}
+	b.Grow(model.Size(req))
 	b.raw(`{"model":`)
 	b.text(req.Model)
 	b.raw(`,"max_tokens":` + strconv.Itoa(maxTokens) + `,"stream":true`)
@@ -67,7 +69,7 @@ func (b *body) raw(s string) { b.WriteString(s) }
 
 // text writes s as a JSON string.
 func (b *body) text(s string) {
-	b.Grow(len(s) + len(s)/8 + 2)
+	b.Grow(len(s) + len(s)/16 + 2)
 	b.Write(troupe.AppendText(b.AvailableBuffer(), s))
 }
 
