@@ -16,6 +16,7 @@ type (
 		Depth      int    `json:",omitempty"` // 0 is the lead
 		Request    Request
 		Mode       string
+		Chosen     bool `json:",omitempty"` // the user named the mode for this session
 		Place      Place
 	}
 	// Received carries a message that entered the conversation. From says
@@ -51,6 +52,7 @@ type (
 		Model  string `json:",omitempty"`
 		Effort string `json:",omitempty"`
 		Mode   string `json:",omitempty"`
+		Chosen bool   `json:",omitempty"` // goes with Mode, as in Started
 	}
 	// Moved changes where the agent works.
 	Moved struct{ Place Place }
@@ -59,6 +61,7 @@ type (
 	Ended struct {
 		Reason Reason
 		Text   string
+		Stop   string `json:",omitempty"` // why the model stopped last, in the provider's words
 		Turns  int
 		Usage  Usage
 		Err    string `json:",omitempty"`

@@ -42,7 +42,7 @@ func Run(ctx context.Context, c Config) iter.Seq2[Event, error] {
 		if errors.Is(err, errLeft) {
 			return
 		}
-		end := Ended{Reason: reason(err), Text: r.text, Turns: r.turns, Usage: r.usage}
+		end := Ended{Reason: reason(err), Text: r.text, Stop: r.stop, Turns: r.turns, Usage: r.usage}
 		if err != nil {
 			end.Err = err.Error()
 		}
@@ -74,6 +74,7 @@ type run struct {
 	usage Usage
 	turns int
 	text  string
+	stop  string
 	sent  *Request // the last one
 }
 
@@ -175,7 +176,7 @@ func (r *run) ask(ctx context.Context) (Reply, error) {
 			err = r.emit(chunk)
 		case Reply:
 			chunk.Message = r.s.Clean(chunk.Message)
-			r.usage = r.usage.Add(chunk.Usage)
+			r.usage, r.stop = r.usage.Add(chunk.Usage), chunk.Stop
 			if t := chunk.Message.Content.Text(); t != "" {
 				r.text = t
 			}

@@ -8,6 +8,7 @@ import "slices"
 type State struct {
 	Request Request // what the next request says
 	Mode    string
+	Chosen  bool // the user named the mode for this session
 	Place   Place
 	Usage   Usage
 	Turns   int
@@ -51,7 +52,9 @@ func (s *State) Apply(e Event) {
 	case Switched:
 		set(&s.Request.Model, e.Model)
 		set(&s.Request.Effort, e.Effort)
-		set(&s.Mode, e.Mode)
+		if e.Mode != "" {
+			s.Mode, s.Chosen = e.Mode, e.Chosen
+		}
 	case Moved:
 		s.Place = e.Place
 	}
@@ -61,7 +64,7 @@ func (s *State) Apply(e Event) {
 // gets a new one later; what was said before stays.
 func (s *State) start(e Started) {
 	said := s.Request.Messages
-	s.Request, s.Mode, s.Place = e.Request, e.Mode, e.Place
+	s.Request, s.Mode, s.Chosen, s.Place = e.Request, e.Mode, e.Chosen, e.Place
 	s.Request.Messages = said
 	for _, m := range e.Request.Messages {
 		s.hear(m)

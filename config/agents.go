@@ -177,7 +177,7 @@ func (s *agentSet) file(path string, trusted bool) *draft {
 	if d != nil {
 		d.def.Source = path
 		s.remarks(d)
-		if !trusted && widens(d.def.Mode) {
+		if !trusted && width(d.def.Mode) > width("default") {
 			s.l.withhold(path, "permissionMode "+d.def.Mode)
 			d.def.Mode = ""
 		}

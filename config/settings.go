@@ -1,11 +1,13 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/troupe-sh/troupe"
@@ -168,10 +170,17 @@ func (r *settingsReader) merge(from layer, data []byte) {
 		switch f.key {
 		case "permissions":
 			r.permissions(f)
-		case "model":
-			r.set(&r.l.cfg.Model, f)
-		case "models":
-			r.aliases(f)
+		case "model", "models":
+			// Who answers, and who is paid, is not for a stranger to say.
+			if !from.trusted {
+				r.l.withhold(from.source, f.key)
+				continue
+			}
+			if f.key == "model" {
+				r.set(&r.l.cfg.Model, f)
+			} else {
+				r.aliases(f)
+			}
 		default:
 			if what := notUsed(f.key); what != "" && !f.value.empty() {
 				r.l.unused(from.source, what)
@@ -299,7 +308,7 @@ func (r *settingsReader) mode(f field) {
 			fmt.Sprintf("%s %q is not a permission mode", f.key, v.Text)})
 		return
 	}
-	if !r.from.trusted && widens(mode) {
+	if !r.from.trusted && width(mode) > width(r.l.cfg.Mode.Text) {
 		r.l.withhold(r.from.source, f.key+" "+mode)
 		return
 	}
@@ -317,14 +326,9 @@ func parseMode(s string) (mode string, ok bool) {
 	return "", false
 }
 
-// widens says whether a mode lets pass without a question what the default
-// mode asks for.
-func widens(mode string) bool {
-	switch mode {
-	case "", "default", "plan", "dontAsk":
-		return false
-	}
-	return true
+// width orders the modes by what they let pass.
+func width(mode string) int {
+	return slices.Index([]string{"plan", "dontAsk", "default", "acceptEdits", "auto", "bypassPermissions"}, cmp.Or(mode, "default"))
 }
 
 func (r *settingsReader) aliases(f field) {

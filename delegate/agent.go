@@ -1,6 +1,7 @@
 package delegate
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -131,7 +132,7 @@ func (a *Agent) prepare(ctx context.Context, c *troupe.Call, in Input) (*child, 
 			Request: req, Mode: string(scope.Policy.Mode), Place: place},
 		first: troupe.Received{ID: c.ID, From: c.Agent, Message: first},
 		config: troupe.Config{ID: scope.Agent, State: new(troupe.State), Model: scope.Model, Tools: kit.Tools, Guard: kit.Guard,
-			MaxTurns: d.MaxTurns},
+			MaxTurns: cmp.Or(d.MaxTurns, DefaultTurns)},
 		close: kit.Close,
 	}, nil
 }

@@ -30,6 +30,10 @@ var (
 	ErrNoTools = errors.New("none of the tools in its definition exists")
 )
 
+// DefaultTurns is the limit of requests of an agent whose definition sets none:
+// nobody watches it.
+const DefaultTurns = 200
+
 // Default is the type of agent that is started when none is named.
 const Default = "general-purpose"
 

@@ -26,7 +26,8 @@ func Filter(d troupe.Definition, all []string, may bool) ([]string, error) {
 			out = append(out, name)
 		}
 	}
-	if len(d.Tools) > 0 && !slices.ContainsFunc(all, func(n string) bool { return matchAny(named, n) }) {
+	there := func(n string) bool { return matchAny(named, n) && !matchAny(withoutPatterns(d.Disallowed), n) }
+	if len(d.Tools) > 0 && !slices.ContainsFunc(all, there) {
 		return nil, fmt.Errorf("agent %s (%s): %w: %s", d.Name, d.Source, ErrNoTools, strings.Join(d.Tools, ", "))
 	}
 	return out, nil

@@ -166,8 +166,10 @@ func (s *Session) load() error {
 }
 
 // changes are the events by which a lead starts, or goes on differently than
-// it stopped. A user's word counts; else an old session keeps its model and
-// its mode. But plan and bypassPermissions are for the run they were asked for.
+// it stopped. A user's word counts; else an old session keeps its model, and
+// the mode if the user named it. But plan and bypassPermissions are for the run
+// they were asked for, and what settings gave, a mode or directories, lasts as
+// long as they give it: trust can be taken back.
 func (s *Session) changes(d troupe.Definition) ([]troupe.Event, error) {
 	state := s.lead.State
 	mode := s.scope.Policy.Mode
@@ -180,20 +182,16 @@ func (s *Session) changes(d troupe.Definition) ([]troupe.Event, error) {
 	if s.opts.Model != "" && s.opts.Model != state.Request.Model {
 		sw.Model = s.opts.Model
 	}
-	if was := permission.Mode(state.Mode); mode != was && (s.opts.Mode != "" || was == permission.Plan || was == permission.Bypass) {
-		sw.Mode = string(mode)
+	was := permission.Mode(state.Mode)
+	keeps := state.Chosen && was != permission.Plan && was != permission.Bypass
+	if mode != was && (s.opts.Mode != "" || !keeps) {
+		sw.Mode, sw.Chosen = string(mode), s.opts.Mode != ""
 	}
 	if sw != (troupe.Switched{}) {
 		out = append(out, sw)
 	}
-	place := state.Place
-	for _, dir := range s.opts.Also {
-		if !slices.Contains(place.Also, dir) {
-			place.Also = append(slices.Clip(place.Also), dir)
-		}
-	}
-	if len(place.Also) > len(state.Place.Also) {
-		out = append(out, troupe.Moved{Place: place})
+	if !slices.Equal(state.Place.Also, s.opts.Also) {
+		out = append(out, troupe.Moved{Place: troupe.Place{Dir: state.Place.Dir, Also: s.opts.Also}})
 	}
 	return out, nil
 }
@@ -208,7 +206,7 @@ func started(s *troupe.State) bool {
 func (s *Session) start(d troupe.Definition) (troupe.Started, error) {
 	was := s.lead.State
 	place := troupe.Place{Dir: s.Dir, Also: s.opts.Also}
-	ev := troupe.Started{Agent: session.Lead, Definition: d.Name, Mode: string(s.scope.Policy.Mode), Place: place,
+	ev := troupe.Started{Agent: session.Lead, Definition: d.Name, Mode: string(s.scope.Policy.Mode), Chosen: s.opts.Mode != "", Place: place,
 		Request: troupe.Request{Model: cmp.Or(s.opts.Model, was.Request.Model), Effort: d.Effort, System: d.Prompt}}
 	if ev.Request.Model == "" {
 		return ev, fmt.Errorf("%w: session %s has lost the record of its model; name one", ErrUse, s.ID)

@@ -30,11 +30,12 @@ func Known() []string {
 
 // policy is the lead's: the rules of all layers and the mode.
 func (s *Session) policy() (permission.Policy, error) {
-	p := permission.Policy{Mode: s.opts.Mode, Home: s.opts.UserHome}
+	p := permission.Policy{Mode: s.opts.Mode, Home: s.opts.UserHome, Protected: []string{realPath(s.opts.Home)}}
 	if p.Mode == "" {
 		mode, err := permission.ParseMode(s.opts.Config.Mode.Text)
-		if err != nil {
-			return p, fmt.Errorf("%s: %w", s.opts.Config.Mode.Source, err)
+		if err != nil { // a mode of other tools: less runs without it
+			s.warn("%s: %v; the mode is %s", s.opts.Config.Mode.Source, err, permission.Default)
+			mode = permission.Default
 		}
 		p.Mode = mode
 	}
@@ -54,7 +55,7 @@ func (s *Session) policy() (permission.Policy, error) {
 		readable = append(readable, filepath.Join(s.opts.Resume.Dir, "results"), filepath.Join(s.opts.Resume.Dir, "output"))
 	}
 	for _, dir := range readable {
-		rule, err := permission.ParseRule(troupe.Allow, "Read(/"+literal(filepath.ToSlash(dir))+"/**)", permission.Origin{Source: "troupe"})
+		rule, err := permission.ParseRule(troupe.Allow, "Read(/"+permission.Literal(filepath.ToSlash(dir))+"/**)", permission.Origin{Source: "troupe"})
 		if err != nil {
 			return p, fmt.Errorf("the session's directory: %w", err)
 		}
@@ -67,9 +68,12 @@ func (s *Session) policy() (permission.Policy, error) {
 func (s *Session) results() string { return filepath.Join(s.path, "results") }
 func (s *Session) output() string  { return filepath.Join(s.path, "output") }
 
-// literal escapes what has a meaning in the pattern of a rule.
-func literal(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`).Replace(path)
+// realPath is path with its links resolved, as far as it exists.
+func realPath(path string) string {
+	if real, err := permission.RealPath(path); err == nil {
+		return real
+	}
+	return path
 }
 
 // tools are the names of the tools that the session offers: all but those that

@@ -91,7 +91,7 @@ func (p Policy) read(s *scope, t target, tool string) finding {
 	}
 	return finding{effect: troupe.Ask, by: byPlace, reads: true, reason: fmt.Sprintf(
 		"%s is outside of the working directories; add --add-dir %s or --allowed-tools %s",
-		t, quoteRule(filepath.Dir(t.real)), quoteRule("Read(/"+slashed(t.real)+")"))}
+		t, quoteRule(filepath.Dir(t.real)), quoteRule("Read(/"+Literal(slashed(t.real))+")"))}
 }
 
 // refuses returns what the deny and ask rules for a kind of tool, Read or
@@ -113,7 +113,7 @@ func (p Policy) edit(s *scope, t target, tool string) finding {
 	if f, hit := p.refusesEdit(s, t); hit {
 		return f
 	}
-	guarded := protectedPart(t)
+	guarded := p.protectedPart(t)
 	covers := func(r Rule) bool {
 		if guarded != "" && !strings.Contains(fold(r.spec), guarded) {
 			return false
@@ -125,7 +125,7 @@ func (p Policy) edit(s *scope, t target, tool string) finding {
 			return allow(byRule, r.cited())
 		}
 	}
-	remedy := "add --allowed-tools " + quoteRule("Edit(/"+slashed(t.real)+")")
+	remedy := "add --allowed-tools " + quoteRule("Edit(/"+Literal(slashed(t.real))+")")
 	switch {
 	case guarded != "":
 		return ask(bySafety, fmt.Sprintf("%s is protected, as a change there can make other programs run commands; %s", t, remedy))
@@ -163,7 +163,13 @@ func (t target) String() string {
 // protectedPart returns the part of a path, folded, for which it is
 // protected: what stands there is run by other programs, or steers them. No
 // mode but [Bypass] allows a change of such a file. "" is not protected.
-func protectedPart(t target) string {
+func (p Policy) protectedPart(t target) string {
+	for _, dir := range p.Protected {
+		dir = fold(slashed(dir))
+		if real := fold(slashed(t.real)); real == dir || strings.HasPrefix(real, dir+"/") {
+			return dir
+		}
+	}
 	for _, name := range []string{t.named, t.real} {
 		parts := strings.Split(fold(slashed(name)), "/")
 		for i, part := range parts {

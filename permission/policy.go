@@ -27,6 +27,11 @@ type Policy struct {
 	// nil is [filepath.Glob].
 	List func(glob string) ([]string, error)
 
+	// Protected are directories, absolute and with their links resolved, of which
+	// no file is changed without a rule that names it or what it is in: there the
+	// rules themselves are written.
+	Protected []string
+
 	outer *Policy // that of the parent, where the rules here could allow more
 }
 
@@ -226,6 +231,12 @@ func oneLine(s string) string {
 }
 
 // quoteRule writes a rule as a user would on the command line.
+// Literal escapes what has a meaning in the pattern of a rule for files, so that
+// the pattern covers just this path.
+func Literal(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`).Replace(path)
+}
+
 func quoteRule(rule string) string {
 	return "'" + strings.ReplaceAll(oneLine(rule), "'", `'\''`) + "'"
 }

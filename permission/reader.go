@@ -125,7 +125,7 @@ func (j shellJudge) readOnly(words []word) (f finding, ok bool) {
 		case options && w.text == "--":
 			options = false
 		case options && r.refuses(w.text), name == "date" && dateSets(words, i+1), (name == "test" || name == "[") && testsVariable(w.text),
-			name == "jq" && (strings.Contains(w.text, "import") || strings.Contains(w.text, "include")):
+			name == "jq" && jqReachesOut(w.text):
 			return ask(bySafety, fmt.Sprintf("%s with %s can do more than read; add --allowed-tools %s", name, quoteRule(w.text), quoteRule("Bash("+quoteWords(words)+")"))), true
 		case w.text == "" || w.text[0] != '-' || w.text == "-" || !options:
 			count++
@@ -377,4 +377,15 @@ func escapeGlob(s string) string {
 		return s
 	}
 	return regexp.MustCompile(`[*?\[\\]`).ReplaceAllString(s, `\$0`)
+}
+
+// jqReachesOut reports whether a jq program may read more than its input:
+// modules, or the environment, which can hold secrets.
+func jqReachesOut(program string) bool {
+	for _, word := range []string{"import", "include", "env", "ENV"} {
+		if strings.Contains(program, word) {
+			return true
+		}
+	}
+	return false
 }

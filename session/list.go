@@ -40,10 +40,8 @@ func List(root, project string) ([]Info, error) {
 	var out []Info
 	for _, p := range paths {
 		info, err := describe(filepath.Dir(p))
-		if errors.Is(err, ErrNewer) {
-			info.Prompt = "(" + ErrNewer.Error() + ")"
-		} else if err != nil {
-			return nil, err
+		if err != nil { // one that cannot be read must not hide the others
+			info.Prompt = fmt.Sprintf("(cannot be read: %v)", err)
 		}
 		out = append(out, info)
 	}

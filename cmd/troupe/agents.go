@@ -39,6 +39,9 @@ func (p *program) here(f *flags) (*config.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the working directory: %w", err)
 	}
+	if err := f.absolute(); err != nil {
+		return nil, err
+	}
 	return p.config(f, home, user, dir)
 }
 

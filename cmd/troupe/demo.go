@@ -76,23 +76,31 @@ func (p *program) newDemo(script string) (*demo, error) {
 	if d.self, err = os.Executable(); err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	if d.root, err = os.MkdirTemp("", "troupe-demo-"); err != nil {
-		return nil, fmt.Errorf("make a directory for the demo: %w", err)
+	play, err := demoFiles.ReadFile("demo/demo.json")
+	if script != "" {
+		play, err = os.ReadFile(script)
 	}
-	if d.root, err = filepath.EvalSymlinks(d.root); err != nil {
+	if err != nil {
+		return nil, fmt.Errorf("the script of the demo: %w", err)
+	}
+	made, err := os.MkdirTemp("", "troupe-demo-")
+	if err == nil {
+		d.root, err = filepath.EvalSymlinks(made)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("make a directory for the demo: %w", err)
 	}
 	d.repo, d.home = filepath.Join(d.root, "rota"), filepath.Join(d.root, "home")
 	d.script = filepath.Join(d.root, "demo.json")
-	if err := d.lay(script); err != nil {
-		return nil, fmt.Errorf("lay out the demo: %w", err)
+	if err := d.lay(play); err != nil {
+		return nil, errors.Join(fmt.Errorf("lay out the demo: %w", err), os.RemoveAll(made))
 	}
 	d.env = d.environment()
 	return d, nil
 }
 
 // lay writes the sample, the script and a git identity.
-func (d *demo) lay(script string) error {
+func (d *demo) lay(play []byte) error {
 	sample, err := fs.Sub(demoFiles, "demo/sample")
 	if err != nil {
 		return err
@@ -108,13 +116,6 @@ func (d *demo) lay(script string) error {
 		// The Go files carry .txt, so that they are not taken for ours.
 		return write(filepath.Join(d.repo, filepath.FromSlash(strings.TrimSuffix(name, ".txt"))), text)
 	})
-	if err != nil {
-		return err
-	}
-	play, err := demoFiles.ReadFile("demo/demo.json")
-	if script != "" {
-		play, err = os.ReadFile(script)
-	}
 	if err != nil {
 		return err
 	}

@@ -9,9 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/config"
 	"github.com/troupe-sh/troupe/host"
 	"github.com/troupe-sh/troupe/internal/cli"
+	"github.com/troupe-sh/troupe/permission"
 	"github.com/troupe-sh/troupe/proc"
 )
 
@@ -62,7 +64,7 @@ func (p *program) examine() []finding {
 	if !c.Trusted {
 		trust = "not trusted: what the project's settings allow does not count (troupe trust changes that)"
 	}
-	out = append(out, finding{true, "directory", c.Dir + ", " + trust}, p.modelFinding(c), finding{true, "rules", fmt.Sprint(len(c.Rules))},
+	out = append(out, finding{true, "directory", c.Dir + ", " + trust}, p.modelFinding(c), rules(c, user),
 		finding{true, "agents", fmt.Sprint(len(c.Definitions))})
 	for _, problem := range c.Problems {
 		out = append(out, finding{false, "settings", problem.Error()})
@@ -71,6 +73,17 @@ func (p *program) examine() []finding {
 		out = append(out, finding{true, "note", line})
 	}
 	return out
+}
+
+// rules tells of the first rule for which every run would be refused.
+func rules(c *config.Config, user string) finding {
+	for _, r := range c.Rules {
+		_, err := permission.ParseRule(r.Effect, r.Text, permission.Origin{Source: r.Source, Root: r.Root, Home: user})
+		if err != nil && r.Effect != troupe.Allow {
+			return finding{false, "rules", err.Error()}
+		}
+	}
+	return finding{true, "rules", fmt.Sprint(len(c.Rules))}
 }
 
 // writable tries what every session does: to make a file in the home.

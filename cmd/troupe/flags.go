@@ -140,8 +140,9 @@ func (p *program) command(args []string) *cobra.Command {
 	for flag, values := range map[string][]string{"output-format": formats, "permission-mode": modeNames()} {
 		_ = root.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)) // both exist
 	}
+	_ = root.RegisterFlagCompletionFunc("model", p.modelNames) // it exists
 	if !prints(args) {
-		root.AddCommand(p.demo(), p.sessions(), p.agents(), p.doctor(), p.trust())
+		root.AddCommand(p.demo(), p.sessions(), p.agents(), p.modelsCommand(), p.doctor(), p.trust())
 	}
 	return root
 }
@@ -152,9 +153,19 @@ func prints(args []string) bool {
 		switch {
 		case a == "--":
 			return false
-		case a == "-p", a == "--print", a == "--print=true":
+		case a == "--print", a == "--print=true", cluster(a):
 			return true
 		}
 	}
 	return false
+}
+
+// cluster reports whether a is short flags of which one is p. What follows r is
+// its value.
+func cluster(a string) bool {
+	if len(a) < 2 || a[0] != '-' || a[1] == '-' {
+		return false
+	}
+	flags, _, _ := strings.Cut(a[1:], "r")
+	return strings.Contains(flags, "p")
 }

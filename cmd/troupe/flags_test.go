@@ -52,7 +52,7 @@ func TestListOfRules(t *testing.T) {
 
 // A prompt may be the name of a command; a command's flag is no -p of ours.
 func TestPrints(t *testing.T) {
-	for in, want := range map[string]bool{"-p demo": true, "demo": false, "demo --keep": false, "-- -p": false, "--print x": true, "sessions list": false} {
+	for in, want := range map[string]bool{"-p demo": true, "demo": false, "demo --keep": false, "-- -p": false, "--print x": true, "-pc doctor": true, "-cp": true, "-rp": false, "-c doctor": false, "-pr 12": true, "sessions list": false} {
 		if got := prints(strings.Fields(in)); got != want {
 			t.Errorf("%s: %v", in, got)
 		}

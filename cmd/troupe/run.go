@@ -91,6 +91,9 @@ func (f *flags) check(args []string) error {
 	return nil
 }
 
+// longestPrompt is in bytes. No model reads as much; what is longer is a mistake.
+const longestPrompt = 16 << 20
+
 // patience is how long a prompt waits for more on stdin.
 const patience = time.Second
 
@@ -128,7 +131,10 @@ func (p *program) readIn(ctx context.Context, havePrompt bool) (string, error) {
 			all <- part{nil, err}
 			return
 		}
-		rest, err := io.ReadAll(p.in)
+		rest, err := io.ReadAll(io.LimitReader(p.in, longestPrompt))
+		if err == nil && len(rest) == longestPrompt {
+			err = fmt.Errorf("it is longer than %d MB; say in which file the text is instead", longestPrompt>>20)
+		}
 		all <- part{append(b[:n:n], rest...), err}
 	}()
 	if havePrompt {
@@ -166,6 +172,9 @@ func (p *program) open(ctx context.Context, f *flags) (*host.Session, *host.Mode
 	}
 	o := host.Options{Home: home, UserHome: user, Agent: f.agent, Append: f.add, Turns: f.turns, Fork: f.fork, ID: f.session,
 		Env: p.env, Now: time.Now, NewID: uuid.NewString}
+	if err := f.absolute(); err != nil {
+		return nil, nil, err
+	}
 	if o.Resume, err = resumed(f, home, dir); err != nil {
 		return nil, nil, err
 	}
@@ -184,7 +193,7 @@ func (p *program) open(ctx context.Context, f *flags) (*host.Session, *host.Mode
 	models := p.models(o.Config)
 	if o.Resume == nil || f.model != "" || o.Resume.Model == "" {
 		if o.Model, err = models.Choose(f.model, p.lookup("TROUPE_MODEL"), o.Config.Model.Text); err != nil {
-			return nil, nil, err
+			return nil, nil, p.unnamed(ctx, err)
 		}
 	}
 	o.Models, o.Secrets = models, models.Secrets()
@@ -227,9 +236,6 @@ func (p *program) config(f *flags, home, user, dir string) (*config.Config, erro
 		return nil, err
 	}
 	for _, dir := range f.dirs {
-		if !filepath.IsAbs(dir) {
-			dir = filepath.Join(c.Dir, dir)
-		}
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 			return nil, fmt.Errorf("--add-dir %s: there is no such directory", dir)
 		}
@@ -359,6 +365,22 @@ func about(s *host.Session, models *host.Models) cli.About {
 		a.Tools = append(a.Tools, t.Name)
 	}
 	return a
+}
+
+// absolute makes the paths among the flags those that the user sees from where
+// the command was started, whatever directory a session works in.
+func (f *flags) absolute() (err error) {
+	if f.settings != "" && !strings.HasPrefix(strings.TrimSpace(f.settings), "{") {
+		if f.settings, err = abs(f.settings); err != nil {
+			return err
+		}
+	}
+	for i := range f.dirs {
+		if f.dirs[i], err = abs(f.dirs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // abs makes a path of the command line absolute.

@@ -140,7 +140,7 @@ func (p *program) removeSessions(ids []string) error {
 	var errs []error
 	for _, id := range ids {
 		info, err := p.find(id)
-		if err == nil {
+		if info.Dir != "" { // also if it cannot be read
 			err = session.Remove(info.Dir)
 		}
 		if err != nil {

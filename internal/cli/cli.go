@@ -40,8 +40,18 @@ type Text struct {
 	Session    string
 }
 
-// Record implements [Face].
-func (Text) Record(session.Record) error { return nil }
+// patience is the wait for a provider from which on a person is told of it.
+const patience = 2 * time.Second
+
+// Record implements [Face]: it tells of long waits.
+func (t Text) Record(r session.Record) error {
+	ev, ok := r.Event.(troupe.Retrying)
+	if !ok || ev.After < patience {
+		return nil
+	}
+	_, err := fmt.Fprintf(t.Notes, "waiting %s for the provider (%d of %d): %s\n", took(ev.After), ev.Attempt, ev.Of, oneLine(ev.Cause, 200))
+	return err
+}
 
 // Finish implements [Face].
 func (t Text) Finish(o Outcome) error {
@@ -60,6 +70,12 @@ func Summary(o Outcome, id string) string {
 	var parts []string
 	if o.Ended.Reason != troupe.Done {
 		parts = append(parts, ending(o.Ended))
+	}
+	switch stopReason(o.Ended.Stop) {
+	case "max_tokens":
+		parts = append(parts, "the answer was cut off at the longest reply of the model")
+	case "refusal":
+		parts = append(parts, "the model or its provider refused to answer")
 	}
 	parts = append(parts, plural(o.Ended.Turns, "turn"), tokens(o.Tally.Usage())+" tokens", Money(o.Tally.Cost()))
 	if d := len(o.Tally.Denials); d > 0 {

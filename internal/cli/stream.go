@@ -155,16 +155,35 @@ func result(o Outcome) object {
 	if s, ok := terminal[o.Ended.Reason]; ok {
 		res["terminal_reason"] = s
 	}
+	if o.Ended.Reason == troupe.Interrupted && o.Tally.inTools {
+		res["terminal_reason"] = "aborted_tools"
+	}
 	if cost, known := o.Tally.Cost(); known {
 		res["total_cost_usd"] = cost
 	}
 	if o.Ended.Reason == troupe.Done {
-		res["result"], res["stop_reason"] = o.Ended.Text, "end_turn"
+		res["result"], res["stop_reason"] = o.Ended.Text, stopReason(o.Ended.Stop)
 	} else {
 		res["errors"] = []string{o.Ended.Err}
 		res["partial_result"] = o.Ended.Text
 	}
 	return res
+}
+
+// stopReason is why the model stopped, in the words of Anthropic's protocol
+// whichever was spoken.
+func stopReason(stop string) string {
+	switch stop {
+	case "stop", "":
+		return "end_turn"
+	case "length":
+		return "max_tokens"
+	case "tool_calls", "function_call":
+		return "tool_use"
+	case "content_filter":
+		return "refusal"
+	}
+	return stop
 }
 
 func modelUsage(t *Tally) object {

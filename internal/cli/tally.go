@@ -21,7 +21,8 @@ type Tally struct {
 	Models  []ModelUse // in the order of first use
 	Waited  time.Duration
 
-	agents map[string]*agent
+	agents  map[string]*agent
+	inTools bool // the lead's last reply had calls
 }
 
 // A ModelUse is what one model was used for.
@@ -72,6 +73,9 @@ func (t *Tally) Add(r session.Record) {
 		}
 	case troupe.Replied:
 		a.replies++
+		if r.Agent == session.Lead {
+			t.inTools = len(ev.Message.ToolUses()) > 0
+		}
 		for _, u := range ev.Message.ToolUses() {
 			a.uses[u.ID] = u
 		}

@@ -86,6 +86,9 @@ func replyLines(ev troupe.Replied) (out []string) {
 
 // label is a call in a few words.
 func label(u troupe.ToolUse) string {
+	if u.Name == "" {
+		return "a call of the run before, which was cut off"
+	}
 	name := oneLine(u.Name, 40)
 	var in map[string]any
 	if json.Unmarshal(u.Input, &in) != nil {
