@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/troupe-sh/troupe"
@@ -35,7 +36,7 @@ func (s *Session) introduce(ctx context.Context, d troupe.Definition, p troupe.P
 	}
 	fmt.Fprintf(&env, "Platform: %s/%s\nDate: %s\n", runtime.GOOS, runtime.GOARCH, s.opts.Now().Format("Monday, 2006-01-02"))
 	if !d.OmitContextFiles {
-		env.WriteString(s.gitState(ctx, p.Dir))
+		env.WriteString(s.stateOf(ctx, p.Dir))
 	}
 	fmt.Fprintf(&b, "<environment>\n%s</environment>\n", within("environment", env.String()))
 	if d.OmitContextFiles || len(s.opts.Config.Context) == 0 {
@@ -56,6 +57,27 @@ func within(frame, text string) string {
 // line is a path as one line: a directory may have any name.
 func line(path string) string {
 	return strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(path)
+}
+
+// askEarly asks git about the lead's directory while the rest of the session is
+// put together, which is for as long as git may take. The function that it
+// returns waits for the answer; after that, agents ask anew.
+func (s *Session) askEarly(ctx context.Context) (wait func()) {
+	answer := make(chan string, 1)
+	go func() { answer <- s.gitState(ctx, s.Dir) }()
+	s.git = sync.OnceValue(func() string { return <-answer })
+	return func() {
+		s.git()
+		s.git = nil
+	}
+}
+
+// stateOf is what git says of a directory.
+func (s *Session) stateOf(ctx context.Context, dir string) string {
+	if s.git != nil && dir == s.Dir {
+		return s.git()
+	}
+	return s.gitState(ctx, dir)
 }
 
 // gitState tells the branch and what is not committed, if git says so in time.

@@ -84,6 +84,7 @@ type Session struct {
 	scope   delegate.Scope // the lead's
 	journal *tool.Journal
 	env     []string
+	git     func() string // while Open is at work: what git says of Dir
 }
 
 // Open makes a session, or takes one up again. The caller must Close it.
@@ -100,6 +101,9 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 	d, err := s.leadDefinition()
 	if err != nil {
 		return nil, err
+	}
+	if o.Resume == nil && !d.OmitContextFiles {
+		defer s.askEarly(ctx)()
 	}
 	s.share(ctx, policy)
 	s.scope = delegate.Scope{Shared: &s.shared, Agent: session.Lead, Chain: []troupe.Definition{d}, Policy: policy, Types: delegate.Types(d)}
