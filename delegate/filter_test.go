@@ -47,7 +47,7 @@ func TestFilter(t *testing.T) {
 		"disallowed agents":                    {tools: []string{"*", "Agent"}, disallowed: []string{"Agent"}, want: but("Agent")},
 		"disallowed in part is disallowed":     {disallowed: []string{"Bash(rm *)"}, want: but("Agent", "Bash")},
 		"allowed in part is not allowed":       {tools: []string{"Bash(ls *)", "Read"}, want: []string{"Read"}},
-		"all that exist are disallowed":        {tools: []string{"Read"}, disallowed: []string{"*"}},
+		"all that exist are disallowed":        {tools: []string{"Read"}, disallowed: []string{"*"}, err: delegate.ErrNoTools},
 		"some do not exist":                    {tools: []string{"Reed", "Grep"}, want: []string{"Grep"}},
 		"none exists":                          {tools: []string{"Reed", "Grpe"}, err: delegate.ErrNoTools},
 		"no prefix fits":                       {tools: []string{"mcp__c__*"}, err: delegate.ErrNoTools},

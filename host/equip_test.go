@@ -178,11 +178,6 @@ func TestWrongUse(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	o := p.options(t)
-	o.Config.Mode = config.Value{Text: "yolo", Source: "settings.json"}
-	if _, err := host.Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "settings.json") {
-		t.Errorf("an unknown mode in settings: %v", err)
-	}
 	if got := tree(t, p.home); len(got) > 0 {
 		t.Errorf("there are files: %v", got)
 	}
@@ -206,5 +201,38 @@ func TestTurns(t *testing.T) {
 		if !errors.Is(err, troupe.ErrMaxTurns) || end.Reason != troupe.OutOfTurns || end.Turns != c.want {
 			t.Errorf("%+v: %+v, %v", c, end, err)
 		}
+	}
+}
+
+// A mode of another tool in the settings is told, and is none of ours: less runs
+// without it.
+func TestAModeOfAnotherToolIsTold(t *testing.T) {
+	p := newPlace(t)
+	s := p.open(t, func(o *host.Options) { o.Config.Mode = config.Value{Text: "auto", Source: "settings.json"} })
+	defer closed(t, s)
+	if got := s.Begun().Mode; got != "default" {
+		t.Errorf("mode %s", got)
+	}
+	if !slices.ContainsFunc(s.Warnings, func(w string) bool { return strings.Contains(w, "settings.json") && strings.Contains(w, "auto") }) {
+		t.Errorf("warnings %q", s.Warnings)
+	}
+}
+
+// What the rules are written in is not changed under the rules, wherever it is.
+func TestTheHomeIsProtected(t *testing.T) {
+	p := newPlace(t)
+	home := filepath.Join(p.dir, "cache")
+	p.provider.Queue(troupetest.Reply{Message: troupetest.Use(
+		troupe.ToolUse{ID: "a", Name: "Write", Input: []byte(`{"file_path":"cache/settings.json","content":"{}"}`)},
+		troupe.ToolUse{ID: "b", Name: "Write", Input: []byte(`{"file_path":"other.txt","content":"x"}`)})})
+	p.provider.Say("done")
+	s := p.open(t, func(o *host.Options) { o.Home, o.Mode = home, permission.AcceptEdits })
+	defer closed(t, s)
+	ask(t, s, "write")
+	if _, err := os.Stat(filepath.Join(home, "settings.json")); err == nil {
+		t.Error("an agent has written its own rules")
+	}
+	if _, err := os.Stat(filepath.Join(p.dir, "other.txt")); err != nil {
+		t.Error(err)
 	}
 }
