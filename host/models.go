@@ -26,17 +26,21 @@ type Models struct {
 	dir       string
 	now       func() time.Time
 	governors *model.Governors
+	wire      func() (wire, error) // made when a model with a server is first used
 
 	mu   sync.Mutex
 	open map[model.Name]troupe.Model
 }
 
 // NewModels returns the models that can be reached with the variables that
-// lookup finds ("" for those not set). Aliases are names that the user gave;
+// lookup finds ("" for those not set): keys, addresses, proxies and own
+// authorities as [model.Network] has them, TROUPE_IDLE_TIMEOUT and
+// TROUPE_MAX_RETRIES. Aliases are names that the user gave;
 // a relative path of a script starts in dir.
 func NewModels(lookup func(string) string, aliases map[string]string, dir string, now func() time.Time, random func() float64) *Models {
 	return &Models{catalogue: model.NewCatalogue(), lookup: lookup, aliases: aliases, dir: dir, now: now,
-		governors: model.NewGovernors(now, random), open: map[model.Name]troupe.Model{}}
+		governors: model.NewGovernors(now, random), open: map[model.Name]troupe.Model{},
+		wire: sync.OnceValues(func() (wire, error) { return newWire(lookup) })}
 }
 
 // Choose returns the full name of the model to use: that of the first of
@@ -148,11 +152,11 @@ func (m *Models) model(n model.Name) (troupe.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := m.connect(e)
+	made, policy, err := m.connect(e)
 	if err != nil {
 		return nil, err
 	}
-	m.open[n] = model.Retry(m.governors.For(e).Wrap(made), model.Policy{})
+	m.open[n] = model.Retry(m.governors.For(e).Wrap(made), policy)
 	return m.open[n], nil
 }
 
@@ -160,16 +164,25 @@ func (m *Models) model(n model.Name) (troupe.Model, error) {
 // reply together pass the window, so what is asked for must leave it room.
 const longestReply = 32_000
 
-func (m *Models) connect(e model.Endpoint) (troupe.Model, error) {
+// connect returns the bare model at an endpoint, and how often it may be asked
+// again.
+func (m *Models) connect(e model.Endpoint) (troupe.Model, model.Policy, error) {
+	if e.Dialect == model.Script {
+		made, err := script.Open(e.Name)
+		return made, model.Policy{}, err
+	}
+	w, err := m.wire()
+	if err != nil {
+		return nil, w.policy, err
+	}
 	info, _ := m.catalogue.Lookup(e.Provider, e.Name)
 	switch e.Dialect {
-	case model.Script:
-		return script.Open(e.Name)
 	case model.Anthropic:
 		return anthropic.New(anthropic.Options{Provider: e.Provider, BaseURL: e.BaseURL, Key: e.Key, Token: e.Token, KeyName: e.KeyName,
-			MaxTokens: min(info.MaxOutput, longestReply), Now: m.now}), nil
+			MaxTokens: min(info.MaxOutput, longestReply), Idle: w.idle, HTTP: w.client, Now: m.now}), w.policy, nil
 	case model.OpenAI:
-		return openai.New(openai.Options{Provider: e.Provider, BaseURL: e.BaseURL, Key: e.Key, KeyName: e.KeyName, Now: m.now}), nil
+		return openai.New(openai.Options{Provider: e.Provider, BaseURL: e.BaseURL, Key: e.Key, KeyName: e.KeyName, Idle: w.idle, HTTP: w.client,
+			Now: m.now}), w.policy, nil
 	}
-	return nil, fmt.Errorf("%s cannot be spoken to: its protocol is not supported", e.Provider)
+	return nil, w.policy, fmt.Errorf("%s cannot be spoken to: its protocol is not supported", e.Provider)
 }

@@ -38,6 +38,7 @@ type APIError struct {
 	Provider  string
 	Status    int           // HTTP status; 0 if there was no answer
 	Type      string        // the provider's word for the kind of error, or ""
+	Param     string        // the field of the request that the provider complains of, or ""
 	Message   string        // the provider's text, one line without keys
 	Remedy    string        // what the user can do, or ""
 	After     time.Duration // wait that the provider asked for; 0 is none

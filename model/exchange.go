@@ -3,18 +3,13 @@ package model
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
-	"net/url"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -124,7 +119,10 @@ func (w *watched) Read(p []byte) (int, error) {
 // refused is the error for an answer that is no stream.
 func (x *Exchange) refused(res *http.Response, media string, body []byte) error {
 	e := &APIError{Provider: x.Provider, Status: res.StatusCode}
-	e.Type, e.Message = x.parse(body)
+	x.parse(e, body)
+	if e.Message == "" && media == "text/plain" {
+		e.Message = oneLine(string(body), x.Secrets, 300)
+	}
 	if res.StatusCode < 300 {
 		if n := statusOf(e.Type); n != 0 {
 			e.Status = n
@@ -135,6 +133,7 @@ func (x *Exchange) refused(res *http.Response, media string, body []byte) error 
 	e.After = retryAfter(res.Header, x.Now)
 	e.Transient = temporary(e.Status) && e.Type != quotaUsedUp && res.Header.Get("X-Should-Retry") != "false"
 	e.Remedy = x.remedy(e.Status, e.Type)
+	e.explain()
 	switch {
 	case res.StatusCode >= 300 && res.StatusCode < 400:
 		to, _ := res.Location()
@@ -156,11 +155,12 @@ func (x *Exchange) refused(res *http.Response, media string, body []byte) error 
 // that holds an error.
 func (x *Exchange) Broken(raw []byte) error {
 	e := &APIError{Provider: x.Provider}
-	e.Type, e.Message = x.parse(raw)
+	x.parse(e, raw)
 	e.Status = statusOf(e.Type)
 	// Nothing is known to be wrong with a request that was being answered.
 	e.Transient = (e.Status == 0 || temporary(e.Status)) && e.Type != quotaUsedUp
 	e.Remedy = x.remedy(e.Status, e.Type)
+	e.explain()
 	return e
 }
 
@@ -177,68 +177,23 @@ func (x *Exchange) Fail(ctx context.Context, err error) error {
 		return fmt.Errorf("ask %s: %w", x.Provider, cause)
 	}
 	e := &APIError{Provider: x.Provider, Transient: true}
-	var dns *net.DNSError
 	switch {
 	case cause != nil:
 		e.Err, e.Message = ErrIdle, fmt.Sprintf("%s for %s", ErrIdle, x.limit())
 	case errors.Is(err, ErrCut):
 		e.Err, e.Message = ErrCut, ErrCut.Error()
-	case errors.Is(err, syscall.ECONNREFUSED):
-		e.Err, e.Message = syscall.ECONNREFUSED, "connection refused by "+bare(x.URL)
-		e.Remedy = "start the server or check the base URL"
-		e.Transient = !x.local() // nobody starts it while we wait
-	case errors.As(err, &dns):
-		e.Err, e.Message = dns, "cannot find the host of "+bare(x.URL)
-		e.Remedy = "check the network and the base URL"
-	case untrusted(err):
-		e.Err, e.Message = inner(err), "no trusted connection to "+bare(x.URL)+": "+x.line(inner(err))
-		e.Transient = false
 	default:
-		e.Err, e.Message = inner(err), "connection to "+bare(x.URL)+" lost: "+x.line(inner(err))
+		x.unconnected(e, inner(err))
 	}
 	return e
 }
 
 func (x *Exchange) line(err error) string { return oneLine(err.Error(), x.Secrets, 200) }
 
-// inner is what went wrong without the URL that package net/http puts around
-// it: a URL may hold a password.
-func inner(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		return u.Err
-	}
-	return err
-}
-
-func untrusted(err error) bool {
-	var verify *tls.CertificateVerificationError
-	var authority x509.UnknownAuthorityError
-	var record tls.RecordHeaderError
-	return errors.As(err, &verify) || errors.As(err, &authority) || errors.As(err, &record)
-}
-
-func (x *Exchange) local() bool {
-	u, err := url.Parse(x.URL)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// bare is a URL without user, password and query.
-func bare(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return "the base URL"
-	}
-	u.User, u.RawQuery, u.Fragment = nil, "", ""
-	return oneLine(u.String(), nil, 200)
-}
-
 func (x *Exchange) remedy(status int, kind string) string {
 	switch {
+	case status == http.StatusProxyAuthRequired:
+		return proxyPassword("HTTP_PROXY") // without TLS a proxy answers itself
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return "check the key in " + x.KeyName
 	case status == http.StatusNotFound:
@@ -249,17 +204,18 @@ func (x *Exchange) remedy(status int, kind string) string {
 	return ""
 }
 
-// parse reads the kind and the text of an error, in the forms that providers
-// are known to use: an object or a text under "error", or the bare fields.
-func (x *Exchange) parse(body []byte) (kind, message string) {
+// parse reads what an error says into e, in the forms that providers are known
+// to use: an object or a text under "error", or the bare fields.
+func (x *Exchange) parse(e *APIError, body []byte) {
 	var outer map[string]json.RawMessage
 	if json.Unmarshal(body, &outer) != nil {
-		return "", ""
+		return
 	}
 	fields := outer
 	if raw, ok := outer["error"]; ok {
 		if text := word(raw); text != "" {
-			return "", oneLine(text, x.Secrets, 300)
+			e.Message = oneLine(text, x.Secrets, 300)
+			return
 		}
 		var in map[string]json.RawMessage
 		if json.Unmarshal(raw, &in) == nil && in != nil {
@@ -268,16 +224,20 @@ func (x *Exchange) parse(body []byte) (kind, message string) {
 	}
 	// The code says more than the type, but for Anthropic there is only a type.
 	for _, name := range []string{"code", "type"} {
-		if kind = oneLine(word(fields[name]), x.Secrets, 60); kind != "" {
+		if e.Type = oneLine(word(fields[name]), x.Secrets, 60); e.Type != "" {
 			break
 		}
 	}
+	e.Param = oneLine(word(fields["param"]), x.Secrets, 60)
 	for _, name := range []string{"message", "detail", "msg"} {
-		if message = oneLine(word(fields[name]), x.Secrets, 300); message != "" {
+		text := word(fields[name])
+		if raw := fields[name]; text == "" && len(raw) > 0 && (raw[0] == '{' || raw[0] == '[') {
+			text = string(raw) // a list of complaints says more than nothing
+		}
+		if e.Message = oneLine(text, x.Secrets, 300); e.Message != "" {
 			break
 		}
 	}
-	return kind, message
 }
 
 // word is a JSON text or number as text, "" for anything else.

@@ -57,7 +57,7 @@ func (r *retrying) Stream(ctx context.Context, req *troupe.Request) iter.Seq2[tr
 				return
 			}
 			var f Failure
-			if context.Cause(ctx) != nil || !errors.As(err, &f) || !f.Temporary() {
+			if context.Cause(ctx) != nil || !errors.As(err, &f) || !f.Temporary() || r.policy.Attempts == 1 {
 				yield(nil, err)
 				return
 			}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,22 +35,22 @@ const (
 // came with, to the provider it came from and to no other. A message with
 // nothing left in it is left out. It is an error if the schema of a tool is not
 // JSON; a conversation is never refused.
-func Encode(req *troupe.Request, o Options) ([]byte, error) {
+func Encode(req *troupe.Request, o Options) ([]byte, error) { return encode(req, o, nil) }
+
+// encode is [Encode] without the fields that a server has refused.
+func encode(req *troupe.Request, o Options, refused []string) ([]byte, error) {
 	b := &body{}
 	b.raw(`{"model":`)
 	b.text(req.Model)
-	b.raw(`,"stream":true,"stream_options":{"include_usage":true}`)
-	if req.MaxTokens > 0 {
-		// OpenAI's models of today refuse the old name, other servers may not
-		// know the new one.
-		name := "max_tokens"
-		if o.provider() == "openai" {
-			name = "max_completion_tokens"
-		}
+	b.raw(`,"stream":true`)
+	if !slices.Contains(refused, streamOptions) {
+		b.raw(`,"` + streamOptions + `":{"include_usage":true}`)
+	}
+	if name := limit(o.provider(), refused); req.MaxTokens > 0 && name != "" {
 		b.raw(`,"` + name + `":` + strconv.Itoa(req.MaxTokens))
 	}
-	if req.Effort != "" {
-		b.raw(`,"reasoning_effort":`)
+	if req.Effort != "" && !slices.Contains(refused, effort) {
+		b.raw(`,"` + effort + `":`)
 		b.text(level(req.Effort))
 	}
 	if err := b.tools(req.Tools); err != nil {

@@ -17,8 +17,11 @@ package openai
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,8 +51,10 @@ func (o Options) provider() string {
 	return o.Provider
 }
 
-// New returns the model that o describes. It is safe for concurrent use, sends
-// each request once and keeps no state between requests.
+// New returns the model that o describes. It is safe for concurrent use and
+// sends each request once, unless the server refuses a field that a request can
+// do without, such as stream_options: then it yields [troupe.Retrying], sends
+// it without that field, and does so from then on.
 func New(o Options) troupe.Model {
 	if o.BaseURL == "" {
 		o.BaseURL = "https://api.openai.com/v1"
@@ -61,52 +66,92 @@ func New(o Options) troupe.Model {
 	if o.Key != "" {
 		header.Set("Authorization", "Bearer "+o.Key)
 	}
-	return &completions{o, model.Client(o.HTTP), header}
+	return &completions{options: o, client: model.Client(o.HTTP), header: header}
 }
 
 type completions struct {
 	options Options
 	client  *http.Client
 	header  http.Header
+	refused refusals
 }
 
 // Stream implements [troupe.Model].
 func (m *completions) Stream(ctx context.Context, req *troupe.Request) iter.Seq2[troupe.Chunk, error] {
 	return func(yield func(troupe.Chunk, error) bool) {
-		body, err := Encode(req, m.options)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		if !yield(troupe.Sending{Body: body}, nil) {
-			return
-		}
-		x := &model.Exchange{
-			Provider: m.options.provider(), URL: m.options.BaseURL, Model: req.Model, KeyName: m.options.KeyName,
-			Secrets: []string{m.options.Key}, Idle: m.options.Idle, Now: m.options.Now,
-		}
-		ctx, stop := x.Start(ctx)
-		defer stop()
-		res, err := x.Post(ctx, m.client, strings.TrimRight(m.options.BaseURL, "/")+"/chat/completions", m.header, body)
-		if err != nil {
-			yield(nil, x.Fail(ctx, err))
-			return
-		}
-		defer res.Body.Close()
-		// The events are taken as they came, and not as the SDK's types, which
-		// know neither reasoning nor the ways of servers other than OpenAI's.
-		reply, left, err := read(ssestream.NewDecoder(res), m.options.provider(), yield)
-		var said *saidError
-		switch {
-		case left:
-		case errors.As(err, &said):
-			yield(nil, x.Broken(said.raw))
-		case err != nil:
-			yield(nil, x.Fail(ctx, err))
-		default:
-			yield(reply, nil)
+		refused := m.refused.of(req.Model)
+		for attempt := 1; ; attempt++ {
+			body, err := encode(req, m.options, refused)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(troupe.Sending{Body: body}, nil) {
+				return
+			}
+			reply, left, err := m.send(ctx, req.Model, body, yield)
+			if left {
+				return
+			}
+			field := refusedField(err, body)
+			switch {
+			case err == nil:
+				if attempt > 1 {
+					m.refused.keep(req.Model, refused)
+				}
+				yield(reply, nil)
+				return
+			case field == "":
+				yield(nil, err)
+				return
+			}
+			refused = append(slices.Clip(refused), field)
+			again := troupe.Retrying{Attempt: attempt, Of: attempt + 1, Status: http.StatusBadRequest, Cause: fmt.Sprintf("%v; asked again without %s", err, field)}
+			if !yield(again, nil) {
+				return
+			}
 		}
 	}
+}
+
+// send sends one body and takes the answer in. It returns the reply, or whether
+// the consumer has left.
+func (m *completions) send(ctx context.Context, name string, body []byte, yield func(troupe.Chunk, error) bool) (r troupe.Reply, left bool, err error) {
+	x := &model.Exchange{
+		Provider: m.options.provider(), URL: m.options.BaseURL, Model: name, KeyName: m.options.KeyName,
+		Secrets: []string{m.options.Key}, Idle: m.options.Idle, Now: m.options.Now,
+	}
+	ctx, stop := x.Start(ctx)
+	defer stop()
+	res, err := x.Post(ctx, m.client, strings.TrimRight(m.options.BaseURL, "/")+"/chat/completions", m.header, body)
+	if err != nil {
+		return r, false, m.versioned(x.Fail(ctx, err))
+	}
+	defer res.Body.Close()
+	// The events are taken as they came, and not as the SDK's types, which
+	// know neither reasoning nor the ways of servers other than OpenAI's.
+	r, left, err = read(ssestream.NewDecoder(res), m.options.provider(), yield)
+	var said *saidError
+	switch {
+	case errors.As(err, &said):
+		err = x.Broken(said.raw)
+	case err != nil:
+		err = x.Fail(ctx, err)
+	}
+	return r, left, err
+}
+
+// versioned adds what most likely is wrong if nothing is found at a base URL
+// that is a bare host.
+func (m *completions) versioned(err error) error {
+	var e *model.APIError
+	if !errors.As(err, &e) || e.Status != http.StatusNotFound {
+		return err
+	}
+	if u, perr := url.Parse(m.options.BaseURL); perr == nil && strings.Trim(u.Path, "/") == "" {
+		e.Remedy = "check the base URL: with most servers it ends in /v1"
+	}
+	return err
 }
 
 // read takes the stream in and yields what is to be shown of it. It returns the
