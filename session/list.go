@@ -41,7 +41,10 @@ func List(root, project string) ([]Info, error) {
 	for _, p := range paths {
 		info, err := describe(filepath.Dir(p))
 		if err != nil { // one that cannot be read must not hide the others
-			info.Prompt = fmt.Sprintf("(%v)", errors.Unwrap(err)) // without its ID, which stands beside it
+			if errors.Is(err, ErrNewer) {
+				err = ErrNewer
+			}
+			info.Prompt = fmt.Sprintf("(%v)", err)
 		}
 		out = append(out, info)
 	}
