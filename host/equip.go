@@ -30,7 +30,8 @@ func Known() []string {
 
 // policy is the lead's: the rules of all layers and the mode.
 func (s *Session) policy() (permission.Policy, error) {
-	p := permission.Policy{Mode: s.opts.Mode, Home: s.opts.UserHome, Protected: []string{realPath(s.opts.Home)}}
+	p := permission.Policy{Mode: s.opts.Mode, Home: s.opts.UserHome, Protected: []string{realPath(s.opts.Home)},
+		Untrusted: !s.opts.Config.Trusted}
 	if p.Mode == "" {
 		mode, err := permission.ParseMode(s.opts.Config.Mode.Text)
 		if err != nil { // a mode of other tools: less runs without it

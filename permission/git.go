@@ -140,6 +140,13 @@ func gitReads(args []word) bool {
 	return onlyOptions(rest, short, long)
 }
 
+// gitCompares reports whether a git command that only reads looks at the content
+// of files, for which git may start programs.
+func gitCompares(args []word) bool {
+	sub, _, _ := gitCommand(args)
+	return !slices.Contains([]string{"version", "rev-parse", "branch"}, sub)
+}
+
 // gitShowOptions are options of log, diff and show that print.
 func gitShowOptions() []string {
 	return []string{"--oneline", "--stat", "--shortstat", "--numstat", "--name-only", "--name-status", "--summary", "--graph", "--decorate", "--no-decorate", "--all",

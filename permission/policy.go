@@ -32,6 +32,10 @@ type Policy struct {
 	// rules themselves are written.
 	Protected []string
 
+	// Untrusted says that the repository is a stranger's: what its configuration
+	// can make git run needs leave.
+	Untrusted bool
+
 	outer *Policy // that of the parent, where the rules here could allow more
 }
 

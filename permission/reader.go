@@ -107,6 +107,9 @@ func (j shellJudge) readOnly(words []word) (f finding, ok bool) {
 		if !known || !readsOnly(words) {
 			return finding{}, false
 		}
+		if name == "git" && j.policy.Untrusted && gitCompares(words[1:]) && steered(j.scope.dir.real) {
+			return ask(bySafety, "the configuration of this repository, which is not trusted, can make git run programs; look at it and run `troupe trust`"), true
+		}
 		if name == "printf" || name == "command" || name == "go" {
 			return reading(bySafety, name+" only prints"), true
 		}
