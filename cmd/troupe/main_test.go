@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -59,7 +61,7 @@ func TestScripts(t *testing.T) {
 					e.Defer(func() { noKey(e.T().(testing.TB), home) })
 					return os.MkdirAll(home, 0o700)
 				},
-				Cmds: map[string]func(*testscript.TestScript, bool, []string){"requests": requests, "sent": sent, "field": field, "largest": largest, "agentsent": agentSent, "damage": damage},
+				Cmds: map[string]func(*testscript.TestScript, bool, []string){"requests": requests, "sent": sent, "field": field, "largest": largest, "agentsent": agentSent, "damage": damage, "exits": exits},
 			})
 		})
 	}
@@ -206,6 +208,21 @@ func damage(ts *testscript.TestScript, _ bool, args []string) {
 	text := strings.Join(lines, "")
 	ts.Check(os.WriteFile(paths[0], []byte(text), 0o600))
 	ts.Check(os.WriteFile(ts.MkAbs("damaged"), []byte(text), 0o600))
+}
+
+// exits CODE PROGRAM ARGS... runs a program that must end with this exit code.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if itoa(code) != args[0] {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
 }
 
 // field PATH VALUE checks a field, as in usage.input_tokens, of the last JSON
