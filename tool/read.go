@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
 
 	"github.com/troupe-sh/troupe"
 )
@@ -13,8 +14,9 @@ import (
 //go:embed read.md
 var readDoc string
 
-// Read is the tool that shows a text file or a part of it. It streams the
-// file, so the size does not matter, and notes its content in Files.
+// Read is the tool that shows a text file or a part of it, a picture, or the
+// cells of a notebook. It streams text, so the size does not matter, and notes
+// the content of the file in Files.
 type Read struct {
 	Files *Files
 	Limit int // characters of a result at most; 0 is DefaultLimit
@@ -26,8 +28,10 @@ type readInput struct {
 	Limit    int    `json:"limit,omitempty" jsonschema:"number of lines to show at most"`
 }
 
+var readSpec = sync.OnceValue(func() troupe.ToolSpec { return define[readInput]("Read", readDoc) })
+
 // Spec implements [troupe.Tool].
-func (r Read) Spec() troupe.ToolSpec { return define[readInput]("Read", readDoc) }
+func (r Read) Spec() troupe.ToolSpec { return readSpec() }
 
 // Lane implements [troupe.Ordered]: the calls on one file keep their order.
 func (r Read) Lane(c *troupe.Call) string {
@@ -82,24 +86,34 @@ func (r Read) read(ctx context.Context, path string, in readInput) (troupe.Resul
 	if err != nil {
 		return troupe.Result{}, cause(err)
 	}
-	v := newView(in.Offset, in.Limit, r.Limit)
-	if s.binary == "" {
-		err = v.fill(ctx, s)
-	} else {
-		err = s.drain(ctx)
-	}
-	if err != nil {
-		return troupe.Result{}, cause(err)
-	}
-	// A binary file is noted too: having been told what it is, an agent may
+	res, err := r.show(ctx, path, in, s)
+	// What is not text is noted too: having been told what it is, an agent may
 	// replace it by Write.
 	if d, whole := s.digest(); whole {
 		r.Files.saw(real, d)
 	} else {
 		r.Files.forget(real)
 	}
-	if s.binary != "" {
+	return res, cause(err)
+}
+
+// show is what the model gets to see of a file.
+func (r Read) show(ctx context.Context, path string, in readInput, s *source) (troupe.Result, error) {
+	switch {
+	case isPicture(s.binary):
+		return showPicture(ctx, path, s)
+	case s.binary != "":
+		if err := s.drain(ctx); err != nil {
+			return troupe.Result{}, err
+		}
 		return troupe.Answer(fmt.Sprintf("%s is a binary file (%s, %s); its content is not shown.", path, s.binary, byteSize(s.size()))), nil
+	}
+	v := newView(in.Offset, in.Limit, r.Limit)
+	if isNotebook(path) && !s.utf16 {
+		return showNotebook(ctx, path, s, v)
+	}
+	if err := v.fill(ctx, s); err != nil {
+		return troupe.Result{}, err
 	}
 	return v.result(path, s)
 }

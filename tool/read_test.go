@@ -104,9 +104,9 @@ func TestReadCharacterAcrossBuffers(t *testing.T) {
 
 func TestReadNamesBinary(t *testing.T) {
 	for name, test := range map[string]struct{ content, kind string }{
-		"PNG":      {"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + strings.Repeat("\x00", 2000), "image/png, 2.0 KB"},
+		"BMP":      {"BM\x00\x00" + strings.Repeat("\x00", 2044), "image/bmp, 2.0 KB"},
 		"PDF":      {"%PDF-1.7\nall words here\n", "application/pdf, 24 bytes"},
-		"GIF":      {"GIF89a\xf0\xf1\xf2\xf3", "image/gif, 10 bytes"},
+		"MIDI":     {"MThd\x00\x00\x00\x06\xf0\xf1", "audio/midi, 10 bytes"},
 		"program":  {"\x7fELF\x02\x01\x01\x00\x00", "application/octet-stream, 9 bytes"},
 		"text+NUL": {"words\x00words", "application/octet-stream, 11 bytes"},
 		"control":  {"a\x01\x02\x03\x04b", "application/octet-stream, 6 bytes"},

@@ -29,6 +29,8 @@ type view struct {
 	shown int    // lines in out
 	total int    // lines of the file that have passed by
 	full  bool   // a line was wanted that is not in out
+	kind  string // what the lines are of: text, notebook
+	notes string // to be said behind them
 }
 
 // newView makes a view of as many lines from offset on as lines and limit, in
@@ -40,7 +42,7 @@ func newView(offset, lines, limit int) *view {
 	if limit <= 0 {
 		limit = DefaultLimit
 	}
-	return &view{from: max(offset, 1), lines: lines, room: max(limit-viewNotices, viewNotices)}
+	return &view{from: max(offset, 1), lines: lines, room: max(limit-viewNotices, viewNotices), kind: "text"}
 }
 
 // fill takes the lines of s until they end. Of a file that is too large to be
@@ -61,7 +63,7 @@ func (v *view) fill(ctx context.Context, s *source) error {
 			line = bytes.TrimPrefix(line, []byte(byteOrderMark))
 		}
 		if v.total >= v.from && !v.full {
-			v.show(line, left)
+			v.show("", line, left)
 		}
 	}
 	return nil
@@ -99,14 +101,15 @@ func nextLine(ctx context.Context, r *bufio.Reader, line []byte) (_ []byte, left
 	}
 }
 
-// show appends a line to the view if there is room for it.
-func (v *view) show(line []byte, left int) {
+// show appends a line to the view if there is room for it, and above it what
+// heads it.
+func (v *view) show(above string, line []byte, left int) {
 	if v.shown == v.lines {
 		v.full = true
 		return
 	}
 	text := strings.ReplaceAll(strings.ToValidUTF8(string(line), "\uFFFD"), "\x00", "\uFFFD")
-	rendered := fmt.Sprintf("%6d\t%s%s\n", v.total, text, cutMark(left))
+	rendered := fmt.Sprintf("%s%6d\t%s%s\n", above, v.total, text, cutMark(left))
 	n := utf8.RuneCountInString(rendered)
 	if n > v.room && v.shown > 0 {
 		v.full = true
@@ -116,7 +119,7 @@ func (v *view) show(line []byte, left int) {
 		over := n - v.room + len(cutMark(left+n))
 		end := prefix([]byte(text), max(utf8.RuneCountInString(text)-over, 0))
 		left += utf8.RuneCountInString(text[end:])
-		rendered = fmt.Sprintf("%6d\t%s%s\n", v.total, text[:end], cutMark(left))
+		rendered = fmt.Sprintf("%s%6d\t%s%s\n", above, v.total, text[:end], cutMark(left))
 	}
 	v.out.WriteString(rendered)
 	v.room -= n
@@ -152,6 +155,7 @@ func (v *view) result(path string, s *source) (troupe.Result, error) {
 	} else if !s.valid.ok() {
 		v.out.WriteString("[the file is not UTF-8 (perhaps Latin-1): what could not be shown is \uFFFD, and Edit refuses it]\n")
 	}
+	v.out.WriteString(v.notes)
 	type part struct {
 		FilePath   string `json:"filePath"`
 		StartLine  int    `json:"startLine"`
@@ -162,7 +166,7 @@ func (v *view) result(path string, s *source) (troupe.Result, error) {
 	if s.huge() {
 		shown.TotalLines = 0
 	}
-	data, err := troupe.Encode(map[string]any{"type": "text", "file": shown})
+	data, err := troupe.Encode(map[string]any{"type": v.kind, "file": shown})
 	if err != nil {
 		return troupe.Result{}, fmt.Errorf("describe the result: %w", err)
 	}
