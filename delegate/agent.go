@@ -10,9 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/internal/schema"
 	"github.com/troupe-sh/troupe/permission"
 )
 
@@ -37,20 +36,12 @@ type Agent struct {
 
 // NewAgent returns the Agent tool of the agent with scope s.
 func NewAgent(s Scope) (*Agent, error) {
-	schema, err := jsonschema.For[Input](nil)
-	if err != nil {
-		return nil, fmt.Errorf("schema of %s: %w", agentTool, err)
-	}
-	raw, err := troupe.Encode(schema)
-	if err != nil {
-		return nil, fmt.Errorf("schema of %s: %w", agentTool, err)
-	}
 	var doc strings.Builder
 	doc.WriteString(strings.TrimSpace(agentDoc))
 	for _, d := range s.Startable() {
 		fmt.Fprintf(&doc, "\n- %s: %s%s", d.Name, strings.Join(strings.Fields(d.Description), " "), toolsOf(d))
 	}
-	return &Agent{s, troupe.ToolSpec{Name: agentTool, Description: doc.String(), Schema: raw}}, nil
+	return &Agent{s, troupe.ToolSpec{Name: agentTool, Description: doc.String(), Schema: schema.Of[Input]()}}, nil
 }
 
 func toolsOf(d troupe.Definition) string {

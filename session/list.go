@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,6 +38,9 @@ func List(root, project string) ([]Info, error) {
 	}
 	var out []Info
 	for _, p := range paths {
+		if !validID(filepath.Base(filepath.Dir(p))) {
+			continue // not one of ours, or the rest of one that was removed
+		}
 		info, err := describe(filepath.Dir(p))
 		if err != nil { // one that cannot be read must not hide the others
 			if errors.Is(err, ErrNewer) {
@@ -174,23 +176,17 @@ func Remove(dir string) error {
 	if err != nil {
 		return err
 	}
-	// The lock's own file goes last, while it is held: who waits for it sees
-	// afterwards that the session is gone.
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return errors.Join(fmt.Errorf("remove session: %w", err), lock.Close())
+	// Under its name it is gone at once: nobody can open what is half removed.
+	// Where an open file keeps a directory from being renamed, it goes in place.
+	gone := filepath.Join(filepath.Dir(dir), removed+filepath.Base(dir))
+	if err := os.Rename(dir, gone); err != nil {
+		gone = dir
 	}
-	for _, e := range entries {
-		if e.Name() == "lock" {
-			continue
-		}
-		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-			return errors.Join(fmt.Errorf("remove session: %w", err), lock.Close())
-		}
-	}
-	err = errors.Join(os.RemoveAll(dir), lock.Close())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := errors.Join(os.RemoveAll(gone), lock.Close()); err != nil {
 		return fmt.Errorf("remove session: %w", err)
 	}
 	return nil
 }
+
+// removed begins the name of a session that is being deleted. No ID does.
+const removed = ".removed-"

@@ -235,7 +235,7 @@ func TestClosedOutput(t *testing.T) {
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(notes.String(), "write a message") {
 		t.Errorf("ended with %v: %s", err, notes)
 	}
-	if _, err := os.Stat(filepath.Join(b.dir, "pids")); err == nil {
+	if _, err := os.Stat(filepath.Join(b.dir, "started")); err == nil {
 		if left := b.alive(t); len(left) > 0 {
 			t.Errorf("processes %v are left", left)
 		}
