@@ -15,24 +15,14 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/internal/schema"
 )
 
 // define makes the spec of a tool whose input is In. The fields of In carry
-// their JSON names and, in a jsonschema tag, what the model is told of them. That
-// takes reflection and more time than many a call, so tools keep what it returns.
+// their JSON names and, in a jsonschema tag, what the model is told of them.
 func define[In any](name, doc string) troupe.ToolSpec {
-	s, err := jsonschema.For[In](nil)
-	if err != nil {
-		panic(fmt.Sprintf("schema of %s: %v", name, err)) // a mistake in this package
-	}
-	raw, err := troupe.Encode(s)
-	if err != nil {
-		panic(fmt.Sprintf("schema of %s: %v", name, err))
-	}
-	return troupe.ToolSpec{Name: name, Description: strings.TrimSpace(doc), Schema: raw}
+	return troupe.ToolSpec{Name: name, Description: strings.TrimSpace(doc), Schema: schema.Of[In]()}
 }
 
 // input decodes the input of c. Its error tells the model which field is
