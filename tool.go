@@ -25,15 +25,13 @@ type Ordered interface {
 	Lane(c *Call) string
 }
 
-// A Call is one use of a tool. Request and Reply are what the model saw and
-// answered when it made the call.
+// A Call is one use of a tool. Request is what the model saw when it made it.
 type Call struct {
 	ToolUse
 	Agent   string // ID of the calling agent
 	Mode    string // its permission mode at this moment
 	Place   Place
 	Request *Request
-	Reply   Message
 }
 
 // A Place is where an agent works. Relative paths start at Dir, an absolute

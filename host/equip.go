@@ -100,7 +100,7 @@ func (s *Session) equip(_ context.Context, scope delegate.Scope, d troupe.Defini
 			p.Mode = permission.Mode(mode)
 			return p
 		}},
-		Close: func() error { return nil },
+		Close: func() error { return s.folder.Release(scope.Agent) },
 	}
 	files := tool.NewFiles(s.journal, 0)
 	place := troupe.Place{Dir: s.Dir, Also: s.opts.Also}

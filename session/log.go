@@ -41,30 +41,62 @@ func (f *Folder) Log(agent string) (*Log, error) {
 	defer f.mu.Unlock()
 	for _, l := range f.logs {
 		if l.agent == agent {
-			return l, nil
+			if l.f != nil {
+				return l, nil
+			}
+			return l, l.open()
 		}
 	}
 	l := &Log{folder: f, agent: agent, path: LogPath(f.Dir, agent)}
-	var err error
-	if l.f, err = os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrLog, err)
-	}
-	if l.size, err = l.f.Seek(0, io.SeekEnd); err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: %w", ErrLog, err), l.f.Close())
-	}
-	if l.size > 0 {
-		var last [1]byte
-		if _, err := l.f.ReadAt(last[:], l.size-1); err != nil {
-			return nil, errors.Join(fmt.Errorf("%w: %w", ErrLog, err), l.f.Close())
-		}
-		l.torn = last[0] != '\n'
-	}
 	l.sent.path = sentPath(l.path)
+	if err := l.open(); err != nil {
+		return nil, err
+	}
 	f.logs = append(f.logs, l)
 	return l, nil
 }
 
-func (l *Log) close() error { return errors.Join(l.sent.close(), l.f.Sync(), l.f.Close()) }
+// Release closes the files of an agent that has ended: a session may have more
+// agents than a process may have open files. Its records stay in view of those
+// who follow, and Log opens it again.
+func (f *Folder) Release(agent string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, l := range f.logs {
+		if l.agent == agent {
+			return l.close()
+		}
+	}
+	return nil
+}
+
+// open opens the file at its end. The caller holds the folder's lock.
+func (l *Log) open() (err error) {
+	if l.f, err = os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
+		return fmt.Errorf("%w: %w", ErrLog, err)
+	}
+	if l.size, err = l.f.Seek(0, io.SeekEnd); err != nil {
+		return errors.Join(fmt.Errorf("%w: %w", ErrLog, err), l.f.Close())
+	}
+	if l.size > 0 {
+		var last [1]byte
+		if _, err := l.f.ReadAt(last[:], l.size-1); err != nil {
+			return errors.Join(fmt.Errorf("%w: %w", ErrLog, err), l.f.Close())
+		}
+		l.torn = last[0] != '\n'
+	}
+	return nil
+}
+
+// close closes the files, if they are open. The caller holds the folder's lock.
+func (l *Log) close() error {
+	if l.f == nil {
+		return nil
+	}
+	err := errors.Join(l.sent.close(), l.f.Sync(), l.f.Close())
+	l.f = nil
+	return err
+}
 
 // Append adds an event. It is in the kernel's hands when Append returns: the
 // end of this process cannot lose it. Before a request goes out and at the end
@@ -73,14 +105,17 @@ func (l *Log) close() error { return errors.Join(l.sent.close(), l.f.Sync(), l.f
 func (l *Log) Append(ev troupe.Event) error {
 	l.folder.mu.Lock()
 	defer l.folder.mu.Unlock()
-	switch ev := ev.(type) {
-	case troupe.Streaming:
+	if _, fragment := ev.(troupe.Streaming); fragment {
 		return nil
-	case troupe.Sent:
+	}
+	if l.f == nil {
+		return fmt.Errorf("%w: it is closed", ErrLog)
+	}
+	if sent, ok := ev.(troupe.Sent); ok {
 		if err := l.f.Sync(); err != nil {
 			return fmt.Errorf("%w: %w", ErrLog, err)
 		}
-		if err := l.sent.add(l.folder.tick(), ev.Body); err != nil {
+		if err := l.sent.add(l.folder.tick(), sent.Body); err != nil {
 			return fmt.Errorf("%w: %w", ErrLog, err)
 		}
 		return nil

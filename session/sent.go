@@ -65,7 +65,9 @@ func (s *sentFile) close() error {
 	if s.f == nil {
 		return nil
 	}
-	return s.f.Close()
+	err := s.f.Close()
+	s.f, s.last = nil, nil
+	return err
 }
 
 // commonPrefix returns how many bytes a and b have in common at the

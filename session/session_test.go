@@ -422,6 +422,59 @@ func TestFollowersSeeAllInOrder(t *testing.T) {
 	}
 }
 
+// An agent that has ended holds no file open; its records can be followed, and
+// it can go on.
+func TestReleaseClosesFiles(t *testing.T) {
+	f := create(t)
+	before := openFiles(t)
+	for i := range 50 {
+		agent := fmt.Sprint("a", i)
+		l, err := f.Log(agent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(t, l, begun(), troupe.Sent{Body: []byte("{}")}, said("1", "go"))
+		if err := f.Release(agent); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Append(said("2", "more")); !errors.Is(err, session.ErrLog) {
+			t.Errorf("after its release: %v", err)
+		}
+	}
+	if got := openFiles(t); got > before {
+		t.Errorf("%d files are open, %d before", got, before)
+	}
+	l, err := f.Log("a7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	add(t, l, said("3", "again"), troupe.Sent{Body: []byte("{1}")})
+	n := 0
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	for _, err := range f.Follow(ctx, nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n++; n == 101 {
+			break
+		}
+	}
+	if got, skipped := texts(t, session.LogPath(f.Dir, "a7")); !cmp.Equal(got, []string{"go", "again"}) || skipped != 0 {
+		t.Errorf("got %v, %d skipped", got, skipped)
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	for _, dir := range []string{"/proc/self/fd", "/dev/fd"} {
+		if entries, err := os.ReadDir(dir); err == nil {
+			return len(entries)
+		}
+	}
+	return 0 // nothing tells here
+}
+
 // The exact bytes of each request come back, and the file grows with the
 // conversation, not with its square.
 func TestSentBytesAreKept(t *testing.T) {
