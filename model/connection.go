@@ -31,6 +31,7 @@ func (x *Exchange) unconnected(e *APIError, err error) {
 		e.Remedy = "start the server or check the base URL"
 		e.Transient = !isLocal(x.URL) // nobody starts it while we wait
 	case errors.As(err, &dns):
+		e.Transient = !dns.IsNotFound // a name that does not exist will not exist in a second
 		e.Message = "cannot find the host of " + server
 		e.Remedy = "check the network and the base URL"
 	case errors.Is(err, http.ErrSchemeMismatch):

@@ -17,6 +17,7 @@ type Policy struct {
 	Attempts int            // at most, the first included; 0 is 10
 	Base     time.Duration  // wait after the first attempt, doubled after each; 0 is 1 s
 	Longest  time.Duration  // that the doubling comes to; 0 is 60 s
+	Patience time.Duration  // longest wait that a provider may ask for; 0 is 10 minutes
 	Rand     func() float64 // jitter, in [0,1), safe for concurrent use; nil is math/rand
 }
 
@@ -36,6 +37,9 @@ func Retry(m troupe.Model, p Policy) troupe.Model {
 	}
 	if p.Longest <= 0 {
 		p.Longest = 60 * time.Second
+	}
+	if p.Patience <= 0 {
+		p.Patience = 10 * time.Minute
 	}
 	if p.Rand == nil {
 		p.Rand = rand.Float64
@@ -63,6 +67,10 @@ func (r *retrying) Stream(ctx context.Context, req *troupe.Request) iter.Seq2[tr
 			}
 			if attempt == r.policy.Attempts {
 				yield(nil, fmt.Errorf("gave up after %d attempts: %w", attempt, err))
+				return
+			}
+			if asked := f.RetryAfter(); asked > r.policy.Patience {
+				yield(nil, fmt.Errorf("the provider asks to come back in %s: %w", asked.Round(time.Second), err))
 				return
 			}
 			after := r.policy.wait(attempt, f.RetryAfter())
