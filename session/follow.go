@@ -19,15 +19,17 @@ import (
 type Reader struct {
 	dir  string
 	read map[string]int64 // bytes of each agent's log that were read
+	file *os.File         // the log that was read last, kept open while there is more to come
 }
 
 // NewReader returns a Reader at the beginning of the session in dir.
-func NewReader(dir string) *Reader { return &Reader{dir, map[string]int64{}} }
+func NewReader(dir string) *Reader { return &Reader{dir: dir, read: map[string]int64{}} }
 
 // Next returns the records that are new since the last call, those of all
 // agents in the order in which they were written. Lines that cannot be read
 // are joined in the error; the records are good all the same.
 func (r *Reader) Next() ([]Record, error) {
+	defer r.close()
 	sizes, err := sizes(r.dir)
 	if err != nil {
 		return nil, err
@@ -75,13 +77,29 @@ func (r *Reader) upTo(sizes map[string]int64) ([]Record, error) {
 	return out, errors.Join(errs...)
 }
 
+// open opens a log unless it is the one that is open.
+func (r *Reader) open(path string) (f *os.File, err error) {
+	if r.file != nil && r.file.Name() == path {
+		return r.file, nil
+	}
+	r.close()
+	r.file, err = os.Open(path)
+	return r.file, err
+}
+
+func (r *Reader) close() {
+	if r.file != nil {
+		_ = r.file.Close() // it was only read
+		r.file = nil
+	}
+}
+
 // readLog reads the whole lines of one log up to size.
 func (r *Reader) readLog(agent string, size int64) ([]Record, error) {
-	f, err := os.Open(LogPath(r.dir, agent))
+	f, err := r.open(LogPath(r.dir, agent))
 	if err != nil {
 		return nil, fmt.Errorf("read session: %w", err)
 	}
-	defer f.Close()
 	from := r.read[agent]
 	var out []Record
 	var errs []error
@@ -114,6 +132,7 @@ func (r *Reader) readLog(agent string, size int64) ([]Record, error) {
 func (f *Folder) Follow(ctx context.Context, from Mark) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		r := NewReader(f.Dir)
+		defer r.close()
 		for agent, size := range from {
 			r.read[agent] = size
 		}

@@ -17,7 +17,11 @@ type numbered struct {
 // lines yields the lines of r, however long. The last one may not be ended.
 func lines(r io.Reader) iter.Seq2[numbered, error] {
 	return func(yield func(numbered, error) bool) {
-		br := bufio.NewReaderSize(r, 64<<10)
+		most := int64(64 << 10)
+		if part, ok := r.(*io.SectionReader); ok { // a follower reads a line or two
+			most = min(most, part.Size())
+		}
+		br := bufio.NewReaderSize(r, int(most))
 		for n := 1; ; n++ {
 			b, err := br.ReadBytes('\n')
 			if err != nil && !errors.Is(err, io.EOF) {
