@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
@@ -144,11 +145,12 @@ func proxies(lookup func(string) string) (func(*http.Request) (*url.URL, error),
 // isProxy reports whether s is what httpproxy and http.Transport understand. The
 // first ignores what it does not, and the request would go past the proxy.
 func isProxy(s string) bool {
+	if !strings.Contains(s, "://") {
+		s = "http://" + s
+	}
 	u, err := url.Parse(s)
-	if err != nil || u.Scheme == "" || u.Host == "" {
-		if u, err = url.Parse("http://" + s); err != nil {
-			return false
-		}
+	if err != nil {
+		return false
 	}
 	switch u.Scheme {
 	case "http", "https", "socks5", "socks5h":

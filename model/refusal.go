@@ -14,11 +14,12 @@ var ErrTooLong = errors.New("the conversation is too long for the model")
 // explain finds out what a refusal is about where status and type do not tell.
 // Providers have no common word for it, so their texts are searched.
 func (e *APIError) explain() {
+	message := strings.ToLower(strings.ReplaceAll(e.Message, "`", ""))
 	switch {
-	case tooLong(e.Status, e.Type, strings.ToLower(e.Message)):
+	case tooLong(e.Status, e.Type, message):
 		e.Err, e.Transient = ErrTooLong, false
 		e.Remedy = "begin a new session, or choose a model with a larger window with --model"
-	case noTools(strings.ToLower(e.Message)):
+	case noTools(message):
 		e.Transient = false
 		e.Remedy = "agents work by calling tools: choose a model that can with --model, or start the server so that it passes them on"
 	}
@@ -40,7 +41,7 @@ func tooLong(status int, kind, message string) bool {
 		"exceed context limit",              // Anthropic, prompt and longest reply together
 		"input is too long",                 // Bedrock
 		"maximum context length",            // OpenAI, vLLM, OpenRouter, DeepSeek
-		"context length exceeded",           //
+		"context length exceeded",           // servers of old
 		"exceeds the context window",        // OpenAI
 		"context window exceed",             // MiniMax
 		"exceeds the available context",     // llama.cpp

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -35,23 +34,26 @@ const (
 // came with, to the provider it came from and to no other. A message with
 // nothing left in it is left out. It is an error if the schema of a tool is not
 // JSON; a conversation is never refused.
-func Encode(req *troupe.Request, o Options) ([]byte, error) { return encode(req, o, nil) }
+func Encode(req *troupe.Request, o Options) ([]byte, error) {
+	return encode(req, o, optional(req, o.provider(), nil))
+}
 
-// encode is [Encode] without the fields that a server has refused.
-func encode(req *troupe.Request, o Options, refused []string) ([]byte, error) {
+// encode is [Encode] with these of the optional fields.
+func encode(req *troupe.Request, o Options, fields []string) ([]byte, error) {
 	b := &body{}
 	b.raw(`{"model":`)
 	b.text(req.Model)
 	b.raw(`,"stream":true`)
-	if !slices.Contains(refused, streamOptions) {
-		b.raw(`,"` + streamOptions + `":{"include_usage":true}`)
-	}
-	if name := limit(o.provider(), refused); req.MaxTokens > 0 && name != "" {
-		b.raw(`,"` + name + `":` + strconv.Itoa(req.MaxTokens))
-	}
-	if req.Effort != "" && !slices.Contains(refused, effort) {
-		b.raw(`,"` + effort + `":`)
-		b.text(level(req.Effort))
+	for _, field := range fields {
+		b.raw(`,"` + field + `":`)
+		switch field {
+		case streamOptions:
+			b.raw(`{"include_usage":true}`)
+		case newLimit, oldLimit:
+			b.raw(strconv.Itoa(req.MaxTokens))
+		case effort:
+			b.text(level(req.Effort))
+		}
 	}
 	if err := b.tools(req.Tools); err != nil {
 		return nil, err

@@ -81,7 +81,8 @@ func (m *completions) Stream(ctx context.Context, req *troupe.Request) iter.Seq2
 	return func(yield func(troupe.Chunk, error) bool) {
 		refused := m.refused.of(req.Model)
 		for attempt := 1; ; attempt++ {
-			body, err := encode(req, m.options, refused)
+			fields := optional(req, m.options.provider(), refused)
+			body, err := encode(req, m.options, fields)
 			if err != nil {
 				yield(nil, err)
 				return
@@ -93,7 +94,7 @@ func (m *completions) Stream(ctx context.Context, req *troupe.Request) iter.Seq2
 			if left {
 				return
 			}
-			field := refusedField(err, body)
+			field, status := refusedField(err, fields)
 			switch {
 			case err == nil:
 				if attempt > 1 {
@@ -106,7 +107,7 @@ func (m *completions) Stream(ctx context.Context, req *troupe.Request) iter.Seq2
 				return
 			}
 			refused = append(slices.Clip(refused), field)
-			again := troupe.Retrying{Attempt: attempt, Of: attempt + 1, Status: http.StatusBadRequest, Cause: fmt.Sprintf("%v; asked again without %s", err, field)}
+			again := troupe.Retrying{Attempt: attempt, Of: attempt + 1, Status: status, Cause: fmt.Sprintf("%v; asked again without %s", err, field)}
 			if !yield(again, nil) {
 				return
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/model"
 )
 
@@ -44,47 +45,44 @@ func (r *refusals) keep(name string, fields []string) {
 	r.have[name] = fields
 }
 
-// refusedField returns which of the fields in body err complains of, "" if it
-// is about something else. The value of a field is something else: what the
-// user asked for is not left out because it was misspelt.
-func refusedField(err error, body []byte) string {
+// optional returns which of these fields req is sent with.
+func optional(req *troupe.Request, provider string, refused []string) (fields []string) {
+	takes := func(field string) bool { return !slices.Contains(refused, field) }
+	if takes(streamOptions) {
+		fields = append(fields, streamOptions)
+	}
+	// OpenAI's models of today refuse the old name, other servers may not know
+	// the new one.
+	limits := []string{oldLimit, newLimit}
+	if provider == "openai" {
+		limits = []string{newLimit, oldLimit}
+	}
+	if i := slices.IndexFunc(limits, takes); i >= 0 && req.MaxTokens > 0 {
+		fields = append(fields, limits[i])
+	}
+	if req.Effort != "" && takes(effort) {
+		fields = append(fields, effort)
+	}
+	return fields
+}
+
+// refusedField returns which of the fields that were sent err complains of, ""
+// if it is about something else. The value of a field is something else: what
+// the user asked for is not left out because it was misspelt.
+func refusedField(err error, sent []string) (field string, status int) {
 	var e *model.APIError
 	if !errors.As(err, &e) || e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity || strings.HasSuffix(e.Type, "_value") {
-		return ""
+		return "", 0
 	}
 	about := e.Param
 	if about == "" {
 		about = e.Message
 	}
-	for _, field := range []string{streamOptions, effort, newLimit, oldLimit} {
-		if strings.Contains(about, field) && hasField(body, field) {
-			return field
+	for _, field := range sent {
+		// Ollama names what it means, and not the field.
+		if strings.Contains(about, field) || field == effort && strings.Contains(about, "does not support thinking") {
+			return field, e.Status
 		}
 	}
-	// Ollama names what it means, and not the field.
-	if strings.Contains(about, "does not support thinking") && hasField(body, effort) {
-		return effort
-	}
-	return ""
-}
-
-// hasField reports whether a body of [Encode] has a field. They all stand in
-// front of the first text that is not ours but for the model's name.
-func hasField(body []byte, field string) bool {
-	return strings.Contains(string(body[:min(len(body), 1<<10)]), `,"`+field+`":`)
-}
-
-// limit is the field for the longest reply, "" if the server takes none. OpenAI's
-// models of today refuse the old name, other servers may not know the new one.
-func limit(provider string, refused []string) string {
-	names := []string{oldLimit, newLimit}
-	if provider == "openai" {
-		names = []string{newLimit, oldLimit}
-	}
-	for _, name := range names {
-		if !slices.Contains(refused, name) {
-			return name
-		}
-	}
-	return ""
+	return "", 0
 }
