@@ -53,6 +53,43 @@ func openRegular(path string) (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
+// Reasons for which a file of the system's own cannot be read to its end.
+var (
+	errWaits   = errors.New("what comes next in it would have to be waited for")
+	errEndless = fmt.Errorf("it calls itself empty and has more than %d MB", maxSystemFile>>20)
+)
+
+// maxSystemFile is the size in bytes up to which a file is read that calls
+// itself empty.
+const maxSystemFile = 8 << 20
+
+// unwaiting reads f without ever waiting. Some files of the system call
+// themselves regular and empty, and hold up their reader like a pipe
+// (/proc/kmsg) or go on for terabytes (/proc/self/pagemap). Of those comes an
+// error, errWaits or errEndless.
+func unwaiting(f *os.File, info fs.FileInfo) io.Reader {
+	if info.Size() > 0 {
+		return f
+	}
+	return &systemFile{file: promptFile{f}}
+}
+
+// A systemFile reads a file of which the size is not known.
+type systemFile struct {
+	file   promptFile
+	passed int64
+}
+
+// Read implements [io.Reader].
+func (s *systemFile) Read(p []byte) (int, error) {
+	if s.passed > maxSystemFile {
+		return 0, errEndless
+	}
+	n, err := s.file.Read(p)
+	s.passed += int64(n)
+	return n, err
+}
+
 // errDirectory says that a file was wanted and a directory found.
 var errDirectory = errors.New("is a directory")
 
@@ -135,7 +172,7 @@ func takeSnapshot(path string) (snapshot, error) {
 	}
 	var content bytes.Buffer
 	content.Grow(int(info.Size()) + bytes.MinRead)
-	if _, err := content.ReadFrom(io.LimitReader(f, maxFileSize+1)); err != nil {
+	if _, err := content.ReadFrom(io.LimitReader(unwaiting(f, info), maxFileSize+1)); err != nil {
 		return snapshot{}, cause(err)
 	}
 	if content.Len() > maxFileSize { // it has grown

@@ -5,6 +5,7 @@ package tool
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -145,6 +146,15 @@ func TestOnlyRegularFiles(t *testing.T) {
 		_, err = d.edit(name, "a", "b")
 		wantErr(t, err, nil, word)
 	}
+	for _, pipe := range []string{"a.ipynb", "a.png"} {
+		if err := syscall.Mkfifo(filepath.Join(d.dir, pipe), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err = d.read(pipe)
+		wantErr(t, err, nil, "is a named pipe")
+	}
+	_, err = d.call(NotebookEdit{Files: d.files}, args{"notebook_path": "a.ipynb", "cell_id": "x", "new_source": ""})
+	wantErr(t, err, nil, "is a named pipe")
 	_, err = d.read("sub")
 	wantErr(t, err, errDirectory, "Glob")
 }
@@ -240,6 +250,52 @@ func TestProcFiles(t *testing.T) {
 	text := d.must(d.read("/proc/self/status"))
 	if !strings.HasPrefix(text, "     1\tName:") || !strings.Contains(text, "\tPid:\t") {
 		t.Errorf("/proc/self/status shown as %.200q", text)
+	}
+}
+
+// Files that call themselves regular and hold up their reader are not waited
+// for. A test that hangs here has found its fault.
+func TestNoFileIsWaitedFor(t *testing.T) {
+	r, w, err := os.Pipe() // the reading end waits as such files do
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	if err := syscall.SetNonblock(int(r.Fd()), true); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.WriteString("some\n"); err != nil {
+		t.Fatal(err)
+	}
+	info, err := r.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := unwaiting(r, info)
+	buf := make([]byte, 100)
+	if n, err := in.Read(buf); n != 5 || err != nil {
+		t.Errorf("read %d, %v", n, err)
+	}
+	if n, err := in.Read(buf); n != 0 || !errors.Is(err, errWaits) {
+		t.Errorf("read %d, %v; want %v", n, err, errWaits)
+	}
+	w.Close()
+	if n, err := in.Read(buf); n != 0 || err != io.EOF {
+		t.Errorf("read %d, %v at the end", n, err)
+	}
+	if runtime.GOOS != "linux" {
+		return
+	}
+	d := newDesk(t)
+	for _, file := range []string{"/proc/kmsg", "/proc/self/mem", "/proc/self/mounts", "/proc/self/pagemap", "/proc/self/fd/0"} {
+		d.read(file) // whatever it says, it returns
+		d.write(file, "x")
+		d.edit(file, "a", "b")
+		searchCall(t, &Grep{}, d.dir, map[string]any{"pattern": "needle", "path": file})
+	}
+	if text := d.must(d.read("/proc/self/mounts")); !strings.Contains(text, "proc") {
+		t.Errorf("/proc/self/mounts shown as %.200q", text)
 	}
 }
 

@@ -12,6 +12,10 @@ import (
 // openFlags are the flags of every open; on Windows an open does not wait.
 const openFlags = 0
 
+// A promptFile is a file as it is: on Windows none that calls itself a file
+// waits.
+type promptFile struct{ *os.File }
+
 // mayWrite has nothing to add to the read-only attribute, which is part of
 // the mode.
 func mayWrite(string) error { return nil }

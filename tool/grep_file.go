@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"unicode/utf8"
 )
@@ -67,7 +66,7 @@ func newFileSearch(q grepQuery) *fileSearch {
 
 // search looks through a file. One that was asked for by its name is searched
 // even if it is binary.
-func (s *fileSearch) search(ctx context.Context, f *os.File, size int64, named bool) (fileMatch, error) {
+func (s *fileSearch) search(ctx context.Context, f io.Reader, size int64, named bool) (fileMatch, error) {
 	s.open(f, size, named)
 	s.found, s.number = fileMatch{}, 1
 	s.counted, s.shownTo, s.lastShown, s.owed = 0, 0, 0, 0

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 )
 
 const (
@@ -28,7 +27,7 @@ type pieceReader struct {
 	buf        []byte
 	pos, limit int
 
-	file   *os.File
+	file   io.Reader
 	size   int // as the system says; some files have more than that
 	named  bool
 	binary bool // NULs were taken for the ends of lines
@@ -38,7 +37,7 @@ type pieceReader struct {
 	eof    bool
 }
 
-func (r *pieceReader) open(f *os.File, size int64, named bool) {
+func (r *pieceReader) open(f io.Reader, size int64, named bool) {
 	*r = pieceReader{buf: r.buf, file: f, size: int(size), named: named}
 	if r.buf == nil {
 		r.buf = make([]byte, startBuffer)

@@ -134,5 +134,5 @@ func (r *grepRun) file(ctx context.Context, search *fileSearch, i int) (fileMatc
 		return fileMatch{}, err
 	}
 	defer f.Close()
-	return search.search(ctx, f, info.Size(), r.named)
+	return search.search(ctx, unwaiting(f, info), info.Size(), r.named)
 }

@@ -24,7 +24,7 @@ type source struct {
 	utf16  bool
 	valid  validity // of the bytes that have passed
 
-	file   *os.File
+	file   io.Reader
 	info   fs.FileInfo
 	hash   hash.Hash
 	passed int64
@@ -33,7 +33,7 @@ type source struct {
 
 // openSource begins to read f and finds out what it is.
 func openSource(f *os.File, info fs.FileInfo) (*source, error) {
-	s := &source{file: f, info: info, hash: sha256.New()}
+	s := &source{file: unwaiting(f, info), info: info, hash: sha256.New()}
 	s.text = bufio.NewReaderSize(s, 64<<10)
 	head, err := s.text.Peek(8 << 10)
 	if err != nil && err != io.EOF {

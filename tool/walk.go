@@ -250,12 +250,12 @@ func ignoreRules(path string) *gitignore.Rules {
 }
 
 func readStart(path string) ([]byte, error) {
-	f, _, err := openFound(path)
+	f, info, err := openFound(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxIgnoreFile))
+	return io.ReadAll(io.LimitReader(unwaiting(f, info), maxIgnoreFile))
 }
 
 // openFound opens a file that a walk has found, for reading. What stands at
