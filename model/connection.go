@@ -40,7 +40,7 @@ func (x *Exchange) unconnected(e *APIError, err error) {
 		e.Transient = false
 	default:
 		if remedy, ok := untrusted(err); ok {
-			e.Message = "no trusted connection to " + server + ": " + x.line(err)
+			e.Message = "no trusted connection to " + server + ": " + oneLine(err.Error(), x.Secrets, 120)
 			e.Remedy, e.Transient = remedy, false
 			return
 		}
@@ -86,7 +86,7 @@ func untrusted(err error) (remedy string, ok bool) {
 	)
 	switch {
 	case errors.As(err, &authority), errors.As(err, &system):
-		return "if the server or a proxy has its certificate from an authority of your own, name that one's certificate, a PEM file, in SSL_CERT_FILE or NODE_EXTRA_CA_CERTS", true
+		return "if a proxy or an authority of your own signs here, name its certificate, a PEM file, in SSL_CERT_FILE or NODE_EXTRA_CA_CERTS", true
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return "check the clock of this machine, and the server's certificate", true
 	case errors.As(err, &host):

@@ -116,6 +116,25 @@ func (w *watched) Read(p []byte) (int, error) {
 	return w.ReadCloser.Read(p)
 }
 
+// How long Finish waits for each piece, and for how many.
+const (
+	lingerLimit  = 20 * time.Millisecond
+	lingerPieces = 4
+)
+
+// Finish reads what is left of a stream whose reply is complete: an HTTP/1
+// connection can be used again only if its answer was read to the end. A server
+// that does not come to the end at once is not waited for.
+func (x *Exchange) Finish(body io.Reader) {
+	x.Idle = lingerLimit
+	var rest [512]byte
+	for range lingerPieces {
+		if _, err := body.Read(rest[:]); err != nil {
+			return
+		}
+	}
+}
+
 // refused is the error for an answer that is no stream.
 func (x *Exchange) refused(res *http.Response, media string, body []byte) error {
 	e := &APIError{Provider: x.Provider, Status: res.StatusCode}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -272,5 +273,50 @@ func TestErrorsInsideAStream(t *testing.T) {
 		if err := x.Broken([]byte(tt.raw)); !errors.As(err, &e) || e.Status != tt.status || e.Temporary() != tt.temporary {
 			t.Errorf("%s: %#v", tt.raw, err)
 		}
+	}
+}
+
+// A connection whose answer was read to its end is used again; a server that
+// does not end its answer is not waited for.
+func TestFinish(t *testing.T) {
+	for name, last := range map[string]func(http.ResponseWriter, *http.Request){
+		"an end that comes at once": func(http.ResponseWriter, *http.Request) {},
+		"an end that does not come": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			peers := map[string]bool{}
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				mu.Lock()
+				peers[r.RemoteAddr] = true
+				mu.Unlock()
+				w.Header().Set("Content-Type", "text/event-stream")
+				fmt.Fprint(w, "whole")
+				w.(http.Flusher).Flush()
+				last(w, r)
+			}))
+			defer server.Close()
+			client := model.Client(&http.Client{Transport: &http.Transport{}})
+			defer client.CloseIdleConnections()
+			const n = 12
+			for range n {
+				x := &model.Exchange{Provider: "acme", URL: server.URL}
+				ctx, stop := x.Start(t.Context())
+				res, err := x.Post(ctx, client, server.URL, nil, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.ReadFull(res.Body, make([]byte, len("whole"))); err != nil {
+					t.Fatal(err)
+				}
+				x.Finish(res.Body)
+				res.Body.Close()
+				stop()
+			}
+			// On a busy machine an end may come too late, but not each time.
+			if again := len(peers) < n; again != strings.HasSuffix(name, "at once") {
+				t.Errorf("%d connections for %d requests", len(peers), n)
+			}
+		})
 	}
 }

@@ -91,27 +91,25 @@ func (p *program) ask(ctx context.Context, c *model.Catalogue, s *source) error 
 
 func (p *program) listModels(ctx context.Context, all bool) error {
 	c := model.NewCatalogue()
-	w := tabwriter.NewWriter(p.out, 0, 4, 2, ' ', 0)
-	fmt.Fprintln(w, "MODEL\tWINDOW\tREPLY\tIN\tOUT\tCACHE READ\tCACHE WRITE\tFROM\tKEY")
-	n := 0
-	for _, s := range p.sources(c) {
-		if !s.set && !all {
-			continue
-		}
-		if variable := ownServers[s.endpoint.Provider]; variable != "" && p.lookup(variable) != "" {
-			if err := p.ask(ctx, c, &s); err != nil {
-				fmt.Fprintf(p.notes, "troupe: what %s offers is not known: %s\n", variable, cli.Clean(err.Error()))
-			}
-		}
-		for _, i := range s.models {
-			n++
-			row(w, i, s)
-		}
-	}
-	if n == 0 {
+	shown := slices.DeleteFunc(p.sources(c), func(s source) bool { return !s.set && !all })
+	if len(shown) == 0 {
 		fmt.Fprintln(p.notes, "no provider is set up: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or the address of a server of your own "+
 			"in OPENAI_BASE_URL or OLLAMA_HOST (--all shows the whole catalogue)")
 		return nil
+	}
+	w := tabwriter.NewWriter(p.out, 0, 4, 2, ' ', 0)
+	fmt.Fprintln(w, "MODEL\tWINDOW\tREPLY\tIN\tOUT\tCACHE READ\tCACHE WRITE\tFROM\tKEY")
+	for _, s := range shown {
+		if variable := ownServers[s.endpoint.Provider]; variable != "" && p.lookup(variable) != "" {
+			if err := p.ask(ctx, c, &s); err != nil {
+				fmt.Fprintf(p.notes, "troupe: what %s offers is not known: %s\n", variable, cli.Clean(err.Error()))
+			} else if len(s.models) == 0 {
+				fmt.Fprintf(p.notes, "troupe: the server of %s says that it offers no model\n", variable)
+			}
+		}
+		for _, i := range s.models {
+			row(w, i, s)
+		}
 	}
 	return w.Flush()
 }

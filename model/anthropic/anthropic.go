@@ -106,6 +106,7 @@ func (m *messages) Stream(ctx context.Context, req *troupe.Request) iter.Seq2[tr
 		case err != nil:
 			yield(nil, x.Fail(ctx, err))
 		default:
+			x.Finish(res.Body)
 			yield(reply, nil)
 		}
 	}

@@ -138,6 +138,8 @@ func (m *completions) send(ctx context.Context, name string, body []byte, yield 
 		err = x.Broken(said.raw)
 	case err != nil:
 		err = x.Fail(ctx, err)
+	case !left:
+		x.Finish(res.Body)
 	}
 	return r, left, err
 }
