@@ -2,7 +2,7 @@
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 GOFLAGS_BUILD := -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
 
-.PHONY: build demo test check cross fuzz clean
+.PHONY: build demo test check cross fuzz bench clean
 
 build:  ## bin/troupe
 	CGO_ENABLED=0 go build $(GOFLAGS_BUILD) -o bin/troupe ./cmd/troupe
@@ -22,6 +22,9 @@ cross:  ## build for every platform
 
 fuzz:  ## each fuzz target for ten seconds
 	@.ci/fuzz
+
+bench: build  ## measure start, memory, tool calls and search
+	go run ./internal/bench bin/troupe
 
 clean:
 	rm -rf bin

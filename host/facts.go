@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/troupe-sh/troupe"
@@ -24,6 +23,8 @@ var subagentPrompt string
 
 // gitDeadline bounds what a large repository may cost at the start of an agent.
 const gitDeadline = 20 * time.Millisecond
+
+const gitTooSlow = "Git: a repository; its state was not to be had in time, ask git for it\n"
 
 // introduce returns what an agent is told of the place where it works. It
 // stands in front of the first prompt and not in the system prompt, as it
@@ -60,15 +61,19 @@ func line(path string) string {
 }
 
 // askEarly asks git about the lead's directory while the rest of the session is
-// put together, which is for as long as git may take. The function that it
-// returns waits for the answer; after that, agents ask anew.
-func (s *Session) askEarly(ctx context.Context) (wait func()) {
-	answer := make(chan string, 1)
-	go func() { answer <- s.gitState(ctx, s.Dir) }()
-	s.git = sync.OnceValue(func() string { return <-answer })
-	return func() {
-		s.git()
-		s.git = nil
+// put together. Who waits for the answer waits no longer than git may take: that
+// a git which is too slow is gone is waited for when the session ends.
+func (s *Session) askEarly(ctx context.Context) {
+	answer, late := make(chan string, 1), time.NewTimer(gitDeadline)
+	s.asking.Go(func() { answer <- s.gitState(ctx, s.Dir) })
+	s.git = func() string {
+		defer late.Stop()
+		select {
+		case text := <-answer:
+			return text
+		case <-late.C:
+			return gitTooSlow
+		}
 	}
 }
 
@@ -100,7 +105,7 @@ func (s *Session) gitState(ctx context.Context, dir string) string {
 	var out strings.Builder
 	outcome, err := proc.Run(ctx, proc.Command{Path: git, Dir: dir, Env: s.env, Stdout: &out, Ledger: ledger(s.opts.Home), Args: args})
 	if err != nil || outcome.Code != 0 {
-		return "Git: a repository; its state was not to be had in time, ask git for it\n"
+		return gitTooSlow
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	const most = 20

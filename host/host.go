@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/troupe-sh/troupe"
@@ -84,42 +85,51 @@ type Session struct {
 	scope   delegate.Scope // the lead's
 	journal *tool.Journal
 	env     []string
-	git     func() string // while Open is at work: what git says of Dir
+	git     func() string  // while Open is at work: what git says of Dir
+	asking  sync.WaitGroup // for git
 }
 
 // Open makes a session, or takes one up again. The caller must Close it.
 func Open(ctx context.Context, o Options) (*Session, error) {
 	s := &Session{opts: o, Dir: o.Config.Dir, journal: tool.NewJournal(o.Now), env: without(o.Env, slices.Concat(o.Secrets, o.Models.Secrets()))}
+	err := s.assemble(ctx)
+	s.git = nil // agents to come ask anew
+	if err != nil {
+		s.asking.Wait()
+		return nil, err
+	}
+	return s, nil
+}
+
+// assemble puts the lead together and begins its log.
+func (s *Session) assemble(ctx context.Context) error {
 	s.locate()
 	if err := s.check(); err != nil {
-		return nil, err
+		return err
 	}
 	policy, err := s.policy()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	d, err := s.leadDefinition()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if o.Resume == nil && !d.OmitContextFiles {
-		defer s.askEarly(ctx)()
+	if s.opts.Resume == nil && !d.OmitContextFiles {
+		s.askEarly(ctx)
 	}
 	s.share(ctx, policy)
 	s.scope = delegate.Scope{Shared: &s.shared, Agent: session.Lead, Chain: []troupe.Definition{d}, Policy: policy, Types: delegate.Types(d)}
 	kit, err := s.equip(ctx, s.scope, d)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s.lead = troupe.Config{ID: session.Lead, Model: o.Models, Tools: kit.Tools, Guard: kit.Guard, Inbox: &s.inbox, MaxTurns: o.Turns}
-	if d.MaxTurns > 0 && o.Turns == 0 {
+	s.lead = troupe.Config{ID: session.Lead, Model: s.opts.Models, Tools: kit.Tools, Guard: kit.Guard, Inbox: &s.inbox, MaxTurns: s.opts.Turns}
+	if d.MaxTurns > 0 && s.opts.Turns == 0 {
 		s.lead.MaxTurns = d.MaxTurns
 	}
 	s.sweep(ctx)
-	if err := s.begin(d); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s.begin(d)
 }
 
 // sweep ends the shells of runs that were killed.
@@ -247,4 +257,7 @@ func (s *Session) Agents() []string {
 func (s *Session) Path() string { return s.path }
 
 // Close ends the session's use by this process.
-func (s *Session) Close() error { return s.folder.Close() }
+func (s *Session) Close() error {
+	s.asking.Wait()
+	return s.folder.Close()
+}

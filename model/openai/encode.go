@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/model"
 )
 
 // The names under which servers give reasoning, and want it back.
@@ -41,6 +42,7 @@ func Encode(req *troupe.Request, o Options) ([]byte, error) {
 // encode is [Encode] with these of the optional fields.
 func encode(req *troupe.Request, o Options, fields []string) ([]byte, error) {
 	b := &body{}
+	b.Grow(model.Size(req))
 	b.raw(`{"model":`)
 	b.text(req.Model)
 	b.raw(`,"stream":true`)
@@ -100,7 +102,7 @@ func (b *body) raw(s string) { b.WriteString(s) }
 
 // text writes s as a JSON string.
 func (b *body) text(s string) {
-	b.Grow(len(s) + len(s)/8 + 2)
+	b.Grow(len(s) + len(s)/16 + 2)
 	b.Write(troupe.AppendText(b.AvailableBuffer(), s))
 }
 
