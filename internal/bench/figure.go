@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -61,8 +62,11 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 // repeat fills figures with what as many runs as are wanted have given, a value
 // for each figure. One run before them counts for nothing: it brings files into
 // memory.
-func repeat(runs int, figures []figure, once func() ([]float64, error)) ([]figure, error) {
+func (b *bench) repeat(ctx context.Context, runs int, figures []figure, once func() ([]float64, error)) ([]figure, error) {
 	for i := range runs + 1 {
+		if err := b.quiet(ctx); err != nil {
+			return nil, err
+		}
 		values, err := once()
 		if err != nil {
 			return nil, fmt.Errorf("measure %s: %w", figures[0].what, err)
@@ -97,10 +101,21 @@ func (b *bench) figures(ctx context.Context, tree string, files int) (out []figu
 	return out, nil
 }
 
+// version measures the start of the program alone, and beside it that of one
+// that does nothing but, as every program that speaks HTTP, has that in it.
 func (b *bench) version(ctx context.Context, dir string) ([]figure, error) {
-	return repeat(b.runs, []figure{{what: "`troupe --version`", unit: "ms", bar: 10}}, func() ([]float64, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find the bench itself: %w", err)
+	}
+	figures := []figure{{what: "`troupe --version`", unit: "ms", bar: 10}, {what: "a Go program with net/http that does nothing", unit: "ms"}}
+	return b.repeat(ctx, b.runs, figures, func() ([]float64, error) {
 		p, err := b.start(ctx, dir, b.env, b.troupe, "--version")
-		return []float64{milliseconds(p.took)}, err
+		if err != nil {
+			return nil, err
+		}
+		other, err := b.start(ctx, dir, b.env, self, "-nothing")
+		return []float64{milliseconds(p.took), milliseconds(other.took)}, err
 	})
 }
 
@@ -110,7 +125,7 @@ func (b *bench) starts(ctx context.Context, dir, where string) ([]figure, error)
 		{what: "start to the first byte of the first request, in " + where, unit: "ms", bar: 30},
 		{what: "memory of that run at its peak", unit: "MB", bar: 40},
 	}
-	return repeat(b.runs, figures, func() ([]float64, error) {
+	return b.repeat(ctx, b.runs, figures, func() ([]float64, error) {
 		p, times, err := b.run(ctx, dir, nil)
 		if err != nil {
 			return nil, err
@@ -126,7 +141,7 @@ func (b *bench) reads(ctx context.Context, dir string) ([]figure, error) {
 		plan = append(plan, call{"Read", map[string]any{"file_path": filepath.Join(dir, fmt.Sprintf("file%d.txt", i))}})
 	}
 	figures := []figure{{what: fmt.Sprintf("CPU of a call of Read and the request after it, the mean of a run with %d", calls), unit: "ms", bar: 1}}
-	return repeat(max(1, b.runs/3), figures, func() ([]float64, error) {
+	return b.repeat(ctx, max(1, b.runs/3), figures, func() ([]float64, error) {
 		p, _, err := b.run(ctx, dir, plan)
 		return []float64{milliseconds(p.cpu) / calls}, err
 	})
@@ -140,7 +155,7 @@ func (b *bench) shells(ctx context.Context, dir string) ([]figure, error) {
 		{what: fmt.Sprintf("time of a shell command, `true`, the mean of a run with %d", n), unit: "ms"},
 		{what: "CPU of it with that of the shell", unit: "ms"},
 	}
-	return repeat(max(1, b.runs/3), figures, func() ([]float64, error) {
+	return b.repeat(ctx, max(1, b.runs/3), figures, func() ([]float64, error) {
 		p, times, err := b.run(ctx, dir, plan)
 		if err != nil {
 			return nil, err
@@ -159,7 +174,7 @@ func (b *bench) searches(ctx context.Context, tree, what, pattern string) ([]fig
 		figures = figures[:1]
 		b.note("rg is missing: Grep was not compared with it.")
 	}
-	return repeat(b.runs, figures, func() ([]float64, error) {
+	return b.repeat(ctx, b.runs, figures, func() ([]float64, error) {
 		_, times, err := b.run(ctx, tree, []call{{"Grep", map[string]any{"pattern": pattern, "head_limit": 0}}})
 		if err != nil {
 			return nil, err

@@ -28,42 +28,45 @@ import (
 func main() {
 	runs := flag.Int("runs", 15, "runs for each figure")
 	files := flag.Int("files", 50_000, "files of the large repository")
+	wait := flag.Duration("wait", 0, "longest wait, before each run, for a moment in which the machine is idle")
+	nothing := flag.Bool("nothing", false, "end at once: the bench itself starts this, to compare")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./internal/bench [flags] PATH-OF-TROUPE")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
+	if *nothing {
+		return
+	}
 	if flag.NArg() != 1 || *runs < 1 || *files < 1 {
 		flag.Usage()
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := measure(ctx, flag.Arg(0), *runs, *files); err != nil {
+	b := &bench{troupe: flag.Arg(0), runs: *runs, wait: *wait, now: time.Now, env: os.Environ()}
+	if err := b.measure(ctx, *files); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
 // measure takes all figures and prints them.
-func measure(ctx context.Context, troupe string, runs, files int) (err error) {
-	troupe, err = filepath.Abs(troupe)
-	if err != nil {
+func (b *bench) measure(ctx context.Context, files int) (err error) {
+	if b.troupe, err = filepath.Abs(b.troupe); err != nil {
 		return fmt.Errorf("find troupe: %w", err)
 	}
-	dir, err := os.MkdirTemp("", "troupe-bench-")
-	if err != nil {
+	if b.dir, err = os.MkdirTemp("", "troupe-bench-"); err != nil {
 		return fmt.Errorf("make a directory for the runs: %w", err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	b := &bench{troupe: troupe, dir: dir, runs: runs, now: time.Now, env: os.Environ()}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
 	if b.provider, err = startProvider(b.now); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.provider.close()) }()
 
 	before := load()
-	tree := filepath.Join(dir, "tree")
+	tree := filepath.Join(b.dir, "tree")
 	fmt.Fprintf(os.Stderr, "writing %d files and committing them …\n", files)
 	if err := b.prepare(ctx, tree, files); err != nil {
 		return err
@@ -73,8 +76,11 @@ func measure(ctx context.Context, troupe string, runs, files int) (err error) {
 		return err
 	}
 	fmt.Printf("%s %s/%s, %d processors; load before %s, after %s; medians of %d runs\n\n",
-		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), before, load(), runs)
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), before, load(), b.runs)
 	fmt.Print(table(figures))
+	if b.waits > 0 {
+		b.note(fmt.Sprintf("Runs that began in a quiet moment, others using less than %g %% of the processors: %d of %d.", 100*quietest, b.waits-b.inVain, b.waits))
+	}
 	for _, note := range b.notes {
 		fmt.Println("\n" + note)
 	}
@@ -92,8 +98,10 @@ func load() string {
 
 // prepare writes the large repository, and the files that are read.
 func (b *bench) prepare(ctx context.Context, tree string, files int) error {
-	if err := os.MkdirAll(filepath.Join(b.dir, "plain"), 0o700); err != nil {
-		return fmt.Errorf("make a directory for the runs: %w", err)
+	for _, dir := range []string{"plain", "home"} {
+		if err := os.MkdirAll(filepath.Join(b.dir, dir), 0o700); err != nil {
+			return fmt.Errorf("make a directory for the runs: %w", err)
+		}
 	}
 	for i := range calls {
 		if err := os.WriteFile(filepath.Join(b.dir, "plain", fmt.Sprintf("file%d.txt", i)), []byte(source(i, 20)), 0o600); err != nil {
@@ -111,6 +119,12 @@ func (b *bench) prepare(ctx context.Context, tree string, files int) error {
 			return fmt.Errorf("write the large repository: %w", err)
 		}
 	}
+	return b.commit(ctx, tree)
+}
+
+// commit makes a repository of tree, which the user trusts: of another one, less
+// would be asked at a start.
+func (b *bench) commit(ctx context.Context, tree string) error {
 	git, err := proc.Look("git", b.env)
 	if err != nil {
 		b.note("git is missing: the large directory was no repository.")
@@ -121,16 +135,12 @@ func (b *bench) prepare(ctx context.Context, tree string, files int) error {
 		{"add", "--all"},
 		{"-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "gc.auto=0", "commit", "--quiet", "--message=all"},
 	} {
-		var said strings.Builder
-		out, err := proc.Run(ctx, proc.Command{Path: git, Args: args, Dir: tree, Env: b.env, Stderr: &said})
-		if err != nil {
+		if _, err := b.start(ctx, tree, b.env, git, args...); err != nil {
 			return err
 		}
-		if out.Code != 0 {
-			return fmt.Errorf("git %s: %s: %s", strings.Join(args, " "), out.State, strings.TrimSpace(said.String()))
-		}
 	}
-	return nil
+	_, err = b.start(ctx, tree, b.home(), b.troupe, "trust", tree)
+	return err
 }
 
 // source makes the i-th file: lines of words, and in every hundredth file the

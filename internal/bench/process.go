@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,10 +14,13 @@ type bench struct {
 	troupe   string // the binary, absolute
 	dir      string // for all that is written
 	runs     int
+	wait     time.Duration // longest wait for a quiet moment before a run
 	now      func() time.Time
 	env      []string
 	provider *provider
 	notes    []string // what should be known of the figures
+
+	waits, inVain int // for a quiet moment
 }
 
 // A process is one that has ended, and what it took.
@@ -65,13 +67,10 @@ func (b *bench) start(ctx context.Context, dir string, env []string, path string
 	return p, nil
 }
 
-// run lets troupe answer a prompt in dir, with a model that makes the calls of
-// plan. It has a home of its own, so that nothing of the user's counts.
-func (b *bench) run(ctx context.Context, dir string, plan []call) (process, []exchange, error) {
+// home is the environment of troupe's runs: it has a home of its own, so that
+// nothing of the user's counts, and the provider is the one that is played.
+func (b *bench) home() []string {
 	home := filepath.Join(b.dir, "home")
-	if err := os.MkdirAll(home, 0o700); err != nil {
-		return process{}, nil, err
-	}
 	env := []string{"HOME=" + home, "USERPROFILE=" + home, "TROUPE_HOME=" + filepath.Join(home, "troupe"),
 		"ANTHROPIC_BASE_URL=" + b.provider.url, "ANTHROPIC_API_KEY=bench"}
 	for _, kv := range b.env {
@@ -80,17 +79,20 @@ func (b *bench) run(ctx context.Context, dir string, plan []call) (process, []ex
 			env = append(env, kv)
 		}
 	}
+	return env
+}
+
+// run lets troupe answer a prompt in dir, with a model that makes the calls of
+// plan.
+func (b *bench) run(ctx context.Context, dir string, plan []call) (process, []exchange, error) {
 	b.provider.begin(plan)
-	p, err := b.start(ctx, dir, env, b.troupe, "-p", "Go on.", "--allowed-tools", "Bash(true)")
+	p, err := b.start(ctx, dir, b.home(), b.troupe, "-p", "Go on.", "--allowed-tools", "Bash(true)")
 	if err != nil {
 		return p, nil, err
 	}
 	times := b.provider.exchanges()
 	if len(times) != len(plan)+1 {
 		return p, nil, fmt.Errorf("the run made %d requests, want %d", len(times), len(plan)+1)
-	}
-	if times[0].asked.IsZero() {
-		return p, nil, errors.New("the run made no request")
 	}
 	return p, times, nil
 }
