@@ -11,6 +11,19 @@ import (
 // agentTool is the name of the tool of this package.
 const agentTool = "Agent"
 
+// leadOnly are the tools that only a session's lead has: the user speaks with
+// the lead, and with nobody else.
+func leadOnly() []string { return []string{"AskUserQuestion"} }
+
+// Offered returns the names of the tools that there are for an agent in this
+// place: all of the session, for a sub-agent less those of the lead.
+func (s Scope) Offered() []string {
+	if s.depth() == 0 {
+		return slices.Clone(s.Shared.Tools)
+	}
+	return slices.DeleteFunc(slices.Clone(s.Shared.Tools), func(name string) bool { return slices.Contains(leadOnly(), name) })
+}
+
 // Filter returns which of the tools in all an agent of definition d has, in
 // their order. An agent starts others only if its definition names the Agent
 // tool, and may says whether one in its place can. A definition that names

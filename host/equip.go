@@ -17,15 +17,15 @@ import (
 // Tools are the names of all tools there are, sorted: an agent's list keeps
 // this order, so that agents with the same tools share it in a provider's cache.
 func Tools() []string {
-	return []string{"Agent", "Bash", "Edit", "Glob", "Grep", "Read", "TodoWrite", "Write"}
+	return []string{"Agent", "AskUserQuestion", "Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "TodoWrite", "WebFetch", "Write"}
 }
 
 // Known are the names of tools that definitions written for other agents use.
 // One that is known and not there is passed over; any other is a slip.
 func Known() []string {
-	return append(Tools(), "AskUserQuestion", "EnterPlanMode", "EnterWorktree", "ExitPlanMode", "ExitWorktree", "LS", "Monitor", "MultiEdit",
-		"NotebookEdit", "NotebookRead", "SendMessage", "Skill", "TaskCreate", "TaskGet", "TaskList", "TaskOutput", "TaskStop", "TaskUpdate",
-		"TeamCreate", "TeamDelete", "WebFetch", "WebSearch", "Workflow")
+	return append(Tools(), "EnterPlanMode", "EnterWorktree", "ExitPlanMode", "ExitWorktree", "LS", "Monitor", "MultiEdit",
+		"NotebookRead", "SendMessage", "Skill", "TaskCreate", "TaskGet", "TaskList", "TaskOutput", "TaskStop", "TaskUpdate",
+		"TeamCreate", "TeamDelete", "WebSearch", "Workflow")
 }
 
 // policy is the lead's: the rules of all layers and the mode.
@@ -90,7 +90,7 @@ func (s *Session) tools(p permission.Policy) []string {
 // equip makes the tools and the guard of an agent. The agent has instances of
 // its own of all of them: what it has read, its to-dos, what it may hand down.
 func (s *Session) equip(_ context.Context, scope delegate.Scope, d troupe.Definition) (delegate.Kit, error) {
-	named, err := delegate.Filter(d, s.shared.Tools, scope.May())
+	named, err := delegate.Filter(d, scope.Offered(), scope.May())
 	if err != nil {
 		return delegate.Kit{}, err
 	}
@@ -118,6 +118,8 @@ func (s *Session) tool(name string, scope delegate.Scope, files *tool.Files, pla
 	switch name {
 	case "Agent":
 		return delegate.NewAgent(scope)
+	case "AskUserQuestion":
+		return tool.AskUserQuestion{}, nil
 	case "Bash":
 		return &tool.Bash{Env: s.env, Output: s.output(), Ledger: ledger(s.opts.Home)}, nil
 	case "Edit":
@@ -126,10 +128,14 @@ func (s *Session) tool(name string, scope delegate.Scope, files *tool.Files, pla
 		return &tool.Glob{Hide: scope.Policy.Hidden(place)}, nil
 	case "Grep":
 		return &tool.Grep{Hide: scope.Policy.Hidden(place)}, nil
+	case "NotebookEdit":
+		return tool.NotebookEdit{Files: files}, nil
 	case "Read":
 		return tool.Read{Files: files}, nil
 	case "TodoWrite":
 		return &tool.TodoWrite{}, nil
+	case "WebFetch":
+		return tool.WebFetch{Private: scope.Policy.NamesHost, Transport: s.opts.Models.Transport}, nil
 	case "Write":
 		return tool.Write{Files: files}, nil
 	}

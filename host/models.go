@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -42,6 +43,10 @@ func NewModels(lookup func(string) string, aliases map[string]string, dir string
 		governors: model.NewGovernors(now, random), open: map[model.Name]troupe.Model{},
 		wire: sync.OnceValues(func() (wire, error) { return newWire(lookup) })}
 }
+
+// Transport returns how other servers than those of models are reached: through
+// the same proxies, with the same authorities.
+func (m *Models) Transport() (*http.Transport, error) { return model.Transport(m.lookup) }
 
 // Choose returns the full name of the model to use: that of the first of
 // wanted which is not empty, else the default of the provider with a key.

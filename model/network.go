@@ -43,6 +43,16 @@ const (
 // A request with a key to a server without TLS is not given to a proxy, which
 // could read the key.
 func Network(lookup func(string) string) (*http.Client, error) {
+	t, err := Transport(lookup)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{Transport: &network{t}}, nil
+}
+
+// Transport returns the transport of [Network], for what else a program has to
+// fetch: with the same proxies and authorities.
+func Transport(lookup func(string) string) (*http.Transport, error) {
 	proxies, err := proxies(lookup)
 	if err != nil {
 		return nil, err
@@ -51,7 +61,7 @@ func Network(lookup func(string) string) (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &http.Client{Transport: &network{http.Transport{
+	return &http.Transport{
 		Proxy:                  proxies,
 		OnProxyConnectResponse: tunnelled,
 		DialContext:            (&net.Dialer{Timeout: dialLimit, KeepAlive: keepAlive}).DialContext,
@@ -60,12 +70,12 @@ func Network(lookup func(string) string) (*http.Client, error) {
 		IdleConnTimeout:        unusedLimit,
 		ForceAttemptHTTP2:      true,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingLimit},
-	}}}, nil
+	}, nil
 }
 
 // network says of an error whether it is the proxy's, which http.Transport does
 // not say in one way.
-type network struct{ http.Transport }
+type network struct{ *http.Transport }
 
 // RoundTrip implements [http.RoundTripper].
 func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {

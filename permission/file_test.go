@@ -50,6 +50,7 @@ func TestFilesUnderModes(t *testing.T) {
 		{"Write", "file_path", "lefthook.yml", "d", "d", "?", "?", "+"},
 		{"Write", "file_path", ".gitignore", "d", "d", "?", "+", "+"},
 		{"TodoWrite", "", "", "+", "+", "+", "+", "+"},
+		{"AskUserQuestion", "", "", "+", "+", "+", "+", "+"},
 		{"Agent", "prompt", "x", "+", "+", "+", "+", "+"},
 		{"Unheard", "x", "y", "d", "d", "?", "?", "+"},
 		{"Bash", "command", "echo x > new", "d", "d", "?", "+", "+"},

@@ -123,7 +123,7 @@ func (p Policy) judgeTool(tool string, c *troupe.Call) finding {
 		return p.judgeAgent(c)
 	case toolWebFetch:
 		return p.judgeWeb(c)
-	case toolTodo:
+	case toolTodo, toolAsk:
 		return reading(byMode, "it has no effect outside of the conversation")
 	}
 	if r, ok := p.first(troupe.Allow, tool, bare); ok {

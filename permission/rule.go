@@ -189,6 +189,7 @@ func paramName() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 // The tools whose input this package understands.
 const (
 	toolAgent    = "Agent"
+	toolAsk      = "AskUserQuestion"
 	toolBash     = "Bash"
 	toolEdit     = "Edit"
 	toolGlob     = "Glob"

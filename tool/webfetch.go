@@ -39,9 +39,9 @@ type WebFetch struct {
 	// address on this machine or in a private network. Host is in lower case
 	// and has no dot at its end. Nil is never.
 	Private func(host string) bool
-	// Transport has the proxy and the certificates to use; nil is the default
-	// transport. How it dials is not used, except to a proxy.
-	Transport *http.Transport
+	// Transport returns one with the proxy and the certificates to use; nil is
+	// the default transport. How it dials counts only for a proxy.
+	Transport func() (*http.Transport, error)
 	Timeout   time.Duration // for a page; 0 is DefaultFetchTime
 
 	resolver *net.Resolver // nil is the default one
@@ -134,7 +134,10 @@ func plainHost(host string) string { return strings.TrimSuffix(strings.ToLower(h
 // fetch gets the page at u, following redirects on its host.
 func (w WebFetch) fetch(ctx context.Context, u *url.URL, prompt string) (troupe.Result, error) {
 	var elsewhere *url.URL // to which a redirect leads
-	route := w.newRoute()
+	route, err := w.newRoute()
+	if err != nil {
+		return troupe.Result{}, err
+	}
 	defer route.close()
 	client := http.Client{Transport: route, CheckRedirect: func(next *http.Request, before []*http.Request) error {
 		const most = 10

@@ -33,19 +33,22 @@ type route struct {
 	direct  *http.Transport
 }
 
-func (w WebFetch) newRoute() route {
-	from := w.Transport
-	if from == nil {
-		from, _ = http.DefaultTransport.(*http.Transport)
+func (w WebFetch) newRoute() (route, error) {
+	from, _ := http.DefaultTransport.(*http.Transport)
+	if w.Transport != nil {
+		var err error
+		if from, err = w.Transport(); err != nil {
+			return route{}, err
+		}
 	}
-	if from == nil { // somebody has put something else there
+	if from == nil { // somebody has put something else in place of the default
 		from = &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true}
 	}
 	r := route{fetch: w, proxied: from.Clone(), direct: from.Clone()}
 	r.direct.Proxy = nil
 	r.direct.DialTLSContext = nil
 	r.direct.DialContext = r.dial
-	return r
+	return r, nil
 }
 
 // close ends the connections that are left.

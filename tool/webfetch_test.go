@@ -357,7 +357,7 @@ func TestWebFetchThroughProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := WebFetch{Transport: &http.Transport{Proxy: http.ProxyURL(to)}, resolver: nameServer(t, map[string][]string{"inside.example.": {"10.0.0.1"}})}
+	w := WebFetch{Transport: func() (*http.Transport, error) { return &http.Transport{Proxy: http.ProxyURL(to)}, nil }, resolver: nameServer(t, map[string][]string{"inside.example.": {"10.0.0.1"}})}
 	if _, err := fetch(t, w, "http://outside.example/a"); err == nil || !strings.Contains(err.Error(), "Forbidden") || asked.Load() != "CONNECT outside.example:443" {
 		t.Errorf("error %v, the proxy was asked %v", err, asked.Load())
 	}
@@ -379,11 +379,15 @@ func TestWebFetchTrustsTheTransport(t *testing.T) {
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()
 	defer s.Close()
-	own := s.Client().Transport.(*http.Transport)
+	own := func() (*http.Transport, error) { return s.Client().Transport.(*http.Transport), nil }
 	if res, err := fetch(t, WebFetch{Private: anyHost, Transport: own}, s.URL); err != nil || !strings.Contains(res.Content.Text(), "arrived") {
 		t.Errorf("%v %s", err, res.Content.Text())
 	}
 	if _, err := fetch(t, WebFetch{Private: anyHost}, s.URL); err == nil {
 		t.Error("an unknown certificate was taken")
+	}
+	broken := errors.New("no such certificate file")
+	if _, err := fetch(t, WebFetch{Transport: func() (*http.Transport, error) { return nil, broken }}, s.URL); !errors.Is(err, broken) {
+		t.Errorf("error %v, want %v", err, broken)
 	}
 }

@@ -101,7 +101,7 @@ func label(u troupe.ToolUse) string {
 	if u.Name == "Agent" {
 		return oneLine(fmt.Sprintf("Agent %s: %s", text("subagent_type"), text("description")), 90)
 	}
-	for _, field := range []string{"command", "file_path", "pattern", "path"} {
+	for _, field := range []string{"command", "file_path", "notebook_path", "url", "pattern", "path"} {
 		if s := text(field); s != "" {
 			return name + " " + oneLine(s, 80)
 		}
