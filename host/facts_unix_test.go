@@ -32,12 +32,11 @@ func TestGitThatIsTooSlow(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(programs, "git"), []byte("#!/bin/sh\nsleep 600\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := p.open(t, func(o *host.Options) { o.Env = []string{"PATH=" + programs + ":" + os.Getenv("PATH")} })
-	p.provider.Say("ok")
-	ask(t, s, "hello")
+	slow := func(o *host.Options) { o.Env = []string{"PATH=" + programs + ":" + os.Getenv("PATH")} }
+	p.once(t, slow)
 	message, _ := p.first()
 	has(t, message, "Git: a repository; its state was not to be had in time")
-	if err := s.Close(); err != nil {
+	if err := p.open(t, slow).Close(); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := os.ReadDir(filepath.Join(p.home, "run")); err != nil || len(left) > 0 {
