@@ -64,6 +64,7 @@ var fences = map[string]string{
 	"golang.org/x/term":        "/cmd/troupe",
 	"mvdan.cc/sh":              "/permission",
 	"github.com/aymanbagabas/": "/tool",
+	"golang.org/x/net/html":    "/tool",
 }
 
 type goPackage struct {
