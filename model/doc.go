@@ -10,8 +10,10 @@
 //
 //	m := model.Retry(governor.Wrap(anthropic.New(options)), policy)
 //
-// The two providers speak through an [Exchange], which watches the HTTP side of
-// one request: silence, redirects, pages that are no answer, errors.
+// All providers are reached through one client, that of [Network]: it knows the
+// user's proxies and authorities. They speak through an [Exchange], which
+// watches the HTTP side of one request: silence, redirects, pages that are no
+// answer, errors. What a refusal is about it finds out, too: [ErrTooLong].
 //
 // Nothing here reads the environment or the clock: who builds a Model passes
 // them in.

@@ -147,8 +147,8 @@ func checkFailure(t *testing.T, code, want int, text string, says []string) {
 	if code != want {
 		t.Errorf("code %d, want %d", code, want)
 	}
-	if strings.Count(strings.TrimSpace(text), "\n") > 0 || strings.Contains(text, key) {
-		t.Errorf("several lines, or a key: %s", text)
+	if strings.Count(strings.TrimSpace(text), "\n") > 0 || strings.Contains(text, key) || strings.Contains(text, "gave up") {
+		t.Errorf("several lines, a key, or attempts that were not made: %s", text)
 	}
 	for _, part := range says {
 		if !strings.Contains(text, part) {
