@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,7 +60,7 @@ func Create(root, project, id string, now func() time.Time) (*Folder, error) {
 	if !validID(id) {
 		return nil, fmt.Errorf("session ID %q: want letters, digits and dashes", id)
 	}
-	if found, err := Find(root, id); err == nil && found.ID == id {
+	if taken(root, id) {
 		return nil, fmt.Errorf("%s: %w", id, ErrExists)
 	}
 	dir := Path(root, project, id)
@@ -73,6 +74,19 @@ func Create(root, project, id string, now func() time.Time) (*Folder, error) {
 		return nil, fmt.Errorf("make the session's directory (set TROUPE_HOME to a directory you can write): %w", err)
 	}
 	return Open(dir, now)
+}
+
+// taken reports whether a session of any project has this ID. It looks for the
+// name alone: the start of a session must not take longer the more there are.
+func taken(root, id string) bool {
+	projects, err := os.ReadDir(root)
+	if err != nil {
+		return false // what is wrong with root shows when it is written
+	}
+	return slices.ContainsFunc(projects, func(p fs.DirEntry) bool {
+		_, err := os.Lstat(filepath.Join(root, p.Name(), id))
+		return err == nil
+	})
 }
 
 // Open opens the session in dir for writing. While it is open nobody else can:
