@@ -177,6 +177,11 @@ func (s *Session) changes(d troupe.Definition) ([]troupe.Event, error) {
 		start, err := s.start(d)
 		return []troupe.Event{start}, err
 	}
+	if s.opts.Model == "" { // what would make each request fail is said before the first
+		if _, err := s.opts.Models.Resolve(state.Request.Model, ""); err != nil {
+			return nil, err
+		}
+	}
 	var out []troupe.Event
 	sw := troupe.Switched{}
 	if s.opts.Model != "" && s.opts.Model != state.Request.Model {
