@@ -284,6 +284,17 @@ func TestNoFileIsWaitedFor(t *testing.T) {
 	if n, err := in.Read(buf); n != 0 || err != io.EOF {
 		t.Errorf("read %d, %v at the end", n, err)
 	}
+	zero, err := os.Open("/dev/zero")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer zero.Close()
+	if info, err = zero.Stat(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := io.Copy(io.Discard, unwaiting(zero, info)); n > 2*maxSystemFile || !errors.Is(err, errEndless) {
+		t.Errorf("read %d of what has no end, %v", n, err)
+	}
 	if runtime.GOOS != "linux" {
 		return
 	}

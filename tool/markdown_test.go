@@ -70,8 +70,12 @@ func TestMarkdownOfHostilePages(t *testing.T) {
 		"hidden": fill("<svg>"), "words": fill("x "), "spans": "<table><tr><td colspan=100000 rowspan=100000>x" + fill("<tr><td>y"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if size := len(asMarkdown(t, page).text()); size > 16*n {
+			m := asMarkdown(t, page)
+			if size := len(m.text()); size > 8*n {
 				t.Errorf("%d MB of a page of 1 MB", size>>20)
+			}
+			if len(m.marks) > maxMarks { // each word looks at all of them
+				t.Errorf("%d marks are open", len(m.marks))
 			}
 		})
 	}

@@ -362,7 +362,7 @@ func TestWebFetchThroughProxy(t *testing.T) {
 		t.Errorf("error %v, the proxy was asked %v", err, asked.Load())
 	}
 	asked.Store("")
-	for _, address := range []string{"https://inside.example/", "http://localhost/", "https://10.1.1.1/", "http://[::1]/"} {
+	for _, address := range []string{"https://inside.example/", "http://localhost/", "http://a.localhost/", "https://10.1.1.1/", "http://[::1]/"} {
 		if _, err := fetch(t, w, address); err == nil || !strings.Contains(err.Error(), "private network") || asked.Load() != "" {
 			t.Errorf("%s: error %v, the proxy was asked %v", address, err, asked.Load())
 		}
