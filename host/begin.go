@@ -26,7 +26,11 @@ func (s *Session) begin(d troupe.Definition) (err error) {
 		return err
 	}
 	if err := s.open(d); err != nil {
-		return errors.Join(err, s.folder.Close())
+		err = errors.Join(err, s.folder.Close())
+		if s.opts.Resume == nil || s.opts.Fork { // we made it a moment ago, and nobody has said anything in it
+			err = errors.Join(err, session.Remove(s.path))
+		}
+		return err
 	}
 	return nil
 }
