@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -84,6 +85,13 @@ func (b *batch) call(t Tool, g Guard, c *Call) (res Result) {
 		if !json.Valid(res.Data) { // nor of its log
 			res.Data = nil
 		}
+		res.Then = slices.DeleteFunc(res.Then, func(e Event) bool { // nor may it say what it did not do
+			switch e.(type) {
+			case Switched, Moved:
+				return false
+			}
+			return true
+		})
 	}()
 	if err := context.Cause(b.ctx); err != nil {
 		return Failure("Not run: " + why(err) + ".")
@@ -99,6 +107,11 @@ func (b *batch) call(t Tool, g Guard, c *Call) (res Result) {
 		}
 		if v.Effect != Allow {
 			return Failure("Permission denied: " + v.Reason)
+		}
+		if v.Input != nil {
+			changed := *c
+			changed.Input = v.Input
+			c = &changed
 		}
 	}
 	res, err := t.Call(b.ctx, c)

@@ -56,6 +56,25 @@ type (
 	}
 	// Moved changes where the agent works.
 	Moved struct{ Place Place }
+	// Compacting says that the conversation is about to be cut short. Trigger
+	// is auto or manual, Tokens its size as far as it is known.
+	Compacting struct {
+		Trigger string
+		Tokens  int `json:",omitempty"`
+	}
+	// Compacted puts Summary in the place of all messages but the last Keep.
+	// What it cost is Usage, of Model. A cut between a call and its result is
+	// moved in front of the call.
+	Compacted struct {
+		Trigger string
+		Summary Message
+		Keep    int
+		Usage   Usage
+		Model   string
+		Took    time.Duration
+	}
+	// NotCompacted says why the conversation stays as it is.
+	NotCompacted struct{ Trigger, Err string }
 	// Ended is the last event of a run, unless its consumer left first.
 	// Text is the last non-empty text of the agent in this run.
 	Ended struct {
@@ -75,19 +94,24 @@ type Reason string
 const (
 	Done        Reason = "completed"
 	OutOfTurns  Reason = "max_turns"
+	OverBudget  Reason = "over_budget"
+	OutOfTime   Reason = "out_of_time"
 	Interrupted Reason = "interrupted"
 	Failed      Reason = "failed"
 )
 
-func (Started) event()     {}
-func (Received) event()    {}
-func (Sent) event()        {}
-func (Streaming) event()   {}
-func (Replied) event()     {}
-func (ToolStarted) event() {}
-func (Decided) event()     {}
-func (ToolEnded) event()   {}
-func (Switched) event()    {}
-func (Moved) event()       {}
-func (Retrying) event()    {}
-func (Ended) event()       {}
+func (Started) event()      {}
+func (Received) event()     {}
+func (Sent) event()         {}
+func (Streaming) event()    {}
+func (Replied) event()      {}
+func (ToolStarted) event()  {}
+func (Decided) event()      {}
+func (ToolEnded) event()    {}
+func (Switched) event()     {}
+func (Moved) event()        {}
+func (Compacting) event()   {}
+func (Compacted) event()    {}
+func (NotCompacted) event() {}
+func (Retrying) event()     {}
+func (Ended) event()        {}

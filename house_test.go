@@ -35,14 +35,15 @@ var mayImport = map[string]string{
 	"/tool":            "/ /proc /internal/gitignore /internal/schema",
 	"/permission":      "/",
 	"/session":         "/",
+	"/ask":             "/",
 	// 2: what users have written down
 	"/config": "/ /permission",
 	// 3: agents that start agents
 	"/delegate": "/ /permission /internal/schema",
 	// 4: what puts them together
-	"/host": "/ /proc /model /model/anthropic /model/openai /model/script /tool /permission /session /config /delegate",
+	"/host": "/ /proc /model /model/anthropic /model/openai /model/script /tool /permission /session /ask /config /delegate",
 	// 5: faces
-	"/internal/cli": "/ /session",
+	"/internal/cli": "/ /session /ask",
 	// 6: the command
 	"/cmd/troupe": "*",
 	// beside
@@ -277,7 +278,7 @@ func TestNoPathOfAMachine(t *testing.T) {
 		if d != nil && d.IsDir() && (d.Name() == ".git" || d.Name() == "bin" || d.Name() == "rapid") {
 			return filepath.SkipDir
 		}
-		if err != nil || !d.Type().IsRegular() {
+		if err != nil || !d.Type().IsRegular() || d.Name() == ".git" { // a file, where the checkout is a worktree
 			return err
 		}
 		raw, err := os.ReadFile(path)

@@ -10,12 +10,20 @@ import (
 var (
 	// ErrMaxTurns reports that a run reached its limit of turns.
 	ErrMaxTurns = errors.New("turn limit reached")
+	// ErrBudget is what a [Model] returns that may not spend more.
+	ErrBudget = errors.New("budget exhausted")
+	// ErrOutOfTime is the cause of the end of a run's context when its time is up.
+	ErrOutOfTime = errors.New("time limit reached")
 	// ErrInterrupted is the cause of the end of a run's context when a
 	// person stopped the turn.
 	ErrInterrupted = errors.New("interrupted")
 )
 
-// A Config is the input of [Run]. Inbox may be nil. Without a Guard no tool runs.
+// A Config is the input of [Run]. Without a Guard no tool runs; all that is a
+// func, and Inbox, may be nil.
+//
+// The funcs are called from the caller's goroutine. What they yield is applied
+// and yielded by Run, in its turn, like any other event; an error ends the run.
 type Config struct {
 	ID       string
 	State    *State // Run carries it on; nobody else touches it meanwhile
@@ -24,6 +32,16 @@ type Config struct {
 	Guard    Guard
 	Inbox    Inbox
 	MaxTurns int // requests of this run; 0 is no limit
+
+	// BeforeTurn yields what is to happen before the next request: a
+	// compaction, a switch of model or mode.
+	BeforeTurn func(ctx context.Context, s *State) iter.Seq2[Event, error]
+	// BeforeEnd is called when the model has stopped and the inbox is empty. If
+	// it yields a [Received], the run goes on.
+	BeforeEnd func(ctx context.Context, s *State) iter.Seq2[Event, error]
+	// Rescue is called when a request has failed with err. If it yields an
+	// event, the request is made once more, of the state as it is then.
+	Rescue func(ctx context.Context, s *State, err error) iter.Seq2[Event, error]
 }
 
 // Run carries the conversation in c on until the model stops calling tools
@@ -58,6 +76,10 @@ func reason(err error) Reason {
 		return Done
 	case errors.Is(err, ErrMaxTurns):
 		return OutOfTurns
+	case errors.Is(err, ErrBudget):
+		return OverBudget
+	case errors.Is(err, ErrOutOfTime):
+		return OutOfTime
 	case errors.Is(err, ErrInterrupted), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return Interrupted
 	}
@@ -97,6 +119,9 @@ func (r *run) loop(ctx context.Context) error {
 		if _, err := r.receive(ctx); err != nil {
 			return err
 		}
+		if err := r.beforeTurn(ctx); err != nil {
+			return err
+		}
 		if r.s.Idle() {
 			return nil // woken for nothing: there is nothing to send
 		}
@@ -109,6 +134,9 @@ func (r *run) loop(ctx context.Context) error {
 		r.turns++
 		reply, err := r.ask(ctx)
 		if err != nil {
+			reply, err = r.rescue(ctx, err)
+		}
+		if err != nil {
 			return err
 		}
 		if uses := reply.Message.ToolUses(); len(uses) > 0 {
@@ -118,10 +146,66 @@ func (r *run) loop(ctx context.Context) error {
 			continue
 		}
 		// What came in during the last reply must not be left lying.
-		if more, err := r.receive(ctx); err != nil || !more {
+		more, err := r.receive(ctx)
+		if err == nil && !more {
+			more, err = r.beforeEnd(ctx)
+		}
+		if err != nil || !more {
 			return err
 		}
 	}
+}
+
+// take emits what one of the config's funcs yields. heard tells whether there
+// was a message among it.
+func (r *run) take(events iter.Seq2[Event, error]) (some, heard bool, err error) {
+	for ev, err := range events {
+		if err != nil {
+			return some, heard, err
+		}
+		some = true
+		if m, ok := ev.(Received); ok {
+			heard = true
+			m.Message = cleanUser(m.Message)
+			ev = m
+		}
+		if err := r.emit(ev); err != nil {
+			return some, heard, err
+		}
+	}
+	return some, heard, nil
+}
+
+func (r *run) beforeTurn(ctx context.Context) error {
+	if r.c.BeforeTurn == nil {
+		return nil
+	}
+	_, _, err := r.take(r.c.BeforeTurn(ctx, r.s))
+	return err
+}
+
+func (r *run) beforeEnd(ctx context.Context) (more bool, err error) {
+	if r.c.BeforeEnd == nil {
+		return false, nil
+	}
+	_, more, err = r.take(r.c.BeforeEnd(ctx, r.s))
+	return more, err
+}
+
+// rescue makes a request that failed with cause once more, if something was
+// done about the cause.
+func (r *run) rescue(ctx context.Context, cause error) (Reply, error) {
+	if r.c.Rescue == nil || errors.Is(cause, errLeft) || context.Cause(ctx) != nil {
+		return Reply{}, cause
+	}
+	some, _, err := r.take(r.c.Rescue(ctx, r.s, cause))
+	if err != nil {
+		return Reply{}, err
+	}
+	if !some {
+		return Reply{}, cause
+	}
+	return r.ask(ctx)
 }
 
 // receive takes the inbox in and reports whether there was something new.
@@ -216,16 +300,30 @@ func (r *run) callAll(ctx context.Context, uses []ToolUse) error {
 		}
 		b.start(r.tool(use.Name), r.c, &Call{ToolUse: use, Agent: r.c.ID, Mode: r.s.Mode, Place: r.s.Place, Request: r.sent})
 	}
+	var then []Event
+	var stop error
 	for left := len(uses); left > 0; {
 		e := <-b.events
 		if err := r.emit(e); err != nil {
 			return err
 		}
-		if _, ok := e.(ToolEnded); ok {
+		switch e := e.(type) {
+		case Decided:
+			if e.Verdict.Stop && e.Verdict.Effect != Allow {
+				stop = fmt.Errorf("%w: %s", ErrInterrupted, e.Verdict.Reason)
+				b.cancel(stop)
+			}
+		case ToolEnded:
 			left--
+			then = append(then, e.Result.Then...)
 		}
 	}
-	return context.Cause(ctx)
+	for _, e := range then {
+		if err := r.emit(e); err != nil {
+			return err
+		}
+	}
+	return errors.Join(context.Cause(ctx), stop)
 }
 
 func (r *run) tool(name string) Tool {

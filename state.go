@@ -57,7 +57,32 @@ func (s *State) Apply(e Event) {
 		}
 	case Moved:
 		s.Place = e.Place
+	case Compacted:
+		s.compact(e)
 	}
+}
+
+// compact puts a summary in the place of the oldest messages. Requests that
+// were sent keep theirs: the list is a new one.
+func (s *State) compact(e Compacted) {
+	s.Usage = s.Usage.Add(e.Usage)
+	summary := cleanUser(e.Summary)
+	if len(summary.Content) == 0 {
+		return
+	}
+	msgs := s.Request.Messages
+	first := min(max(0, len(msgs)-e.Keep), len(msgs))
+	if s.open != nil { // the calls of the last message will get results
+		first = min(first, len(msgs)-1)
+	}
+	for first > 0 && first < len(msgs) && hasResults(msgs[first]) {
+		first--
+	}
+	s.Request.Messages = append([]Message{summary}, msgs[first:]...)
+}
+
+func hasResults(m Message) bool {
+	return slices.ContainsFunc(m.Content, func(b Block) bool { _, ok := b.(ToolResult); return ok })
 }
 
 // start takes what an agent begins with. A log whose first record was lost

@@ -141,7 +141,7 @@ func genEvent() *rapid.Generator[troupe.Event] {
 	id := rapid.SampledFrom([]string{"", "a", "b", "c", "call_1", "call_2"})
 	return rapid.Custom(func(t *rapid.T) troupe.Event {
 		content := troupe.Blocks(blocks.Draw(t, "blocks"))
-		event := rapid.IntRange(0, 4).Draw(t, "event")
+		event := rapid.IntRange(0, 5).Draw(t, "event")
 		for i, b := range content {
 			if u, ok := b.(troupe.ToolUse); ok && event != 1 { // only a model sends what is no JSON
 				u.Input = json.RawMessage("{}")
@@ -157,6 +157,8 @@ func genEvent() *rapid.Generator[troupe.Event] {
 			return troupe.Started{Request: troupe.Request{Model: "m", Messages: []troupe.Message{{Role: troupe.User, Content: content}}}}
 		case 3:
 			return troupe.Switched{Model: "n"}
+		case 4:
+			return troupe.Compacted{Summary: troupe.Message{Role: troupe.Assistant, Content: content}, Keep: rapid.IntRange(-1, 6).Draw(t, "keep")}
 		}
 		return troupe.ToolEnded{Use: id.Draw(t, "use"), Result: troupe.Result{Content: content}}
 	})

@@ -46,6 +46,9 @@ type Result struct {
 	Content Blocks
 	IsError bool            `json:",omitempty"`
 	Data    json.RawMessage `json:",omitempty"` // for faces and callers, not for the model
+	// Then is what the call changes of its own agent: [Switched] or [Moved].
+	// It counts from the next request on, and only if the call was allowed.
+	Then []Event `json:"-"`
 }
 
 // Answer is a Result of text.
@@ -72,8 +75,13 @@ const (
 // A Verdict is a guard's decision.
 type Verdict struct {
 	Effect Effect
-	By     string // rule, mode, workingDir, safetyCheck, runtime
+	By     string // rule, mode, workingDir, safetyCheck, hook, user, runtime
 	Reason string `json:",omitempty"`
+	// Input takes the place of the call's input if the call is allowed. Who
+	// changes it has checked what it is then.
+	Input json.RawMessage `json:",omitempty"`
+	// Stop ends the run, and the other calls of the reply. It goes with Deny.
+	Stop bool `json:",omitempty"`
 }
 
 // An Inbox holds messages that arrive while the agent works or waits.

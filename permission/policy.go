@@ -59,17 +59,24 @@ func (p Policy) Narrow(want Mode, extra []Rule) Policy {
 // rule that decided and where it was written, or what a user can do about it.
 // A verdict of Ask means that somebody has to be asked; see [Gate].
 func (p Policy) Decide(c *troupe.Call) troupe.Verdict {
-	v := p.underMode(p.judge(c))
+	v, _ := p.decide(c)
+	return v
+}
+
+// decide is Decide. firm says of an Ask that a rule demands it.
+func (p Policy) decide(c *troupe.Call) (v troupe.Verdict, firm bool) {
+	f := p.judge(c)
+	v = p.underMode(f)
 	if p.outer != nil {
 		outer := *p.outer
 		if p.Mode.orDefault().width() < outer.Mode.orDefault().width() {
 			outer.Mode = p.Mode
 		}
 		if o := outer.Decide(c); (finding{effect: o.Effect}).rank() > (finding{effect: v.Effect}).rank() {
-			return o
+			return o, true
 		}
 	}
-	return v
+	return v, f.firm
 }
 
 // underMode lets the mode have its word on what was found about a call.
