@@ -70,8 +70,8 @@ type Scope struct {
 	*Shared
 	Agent  string
 	Chain  []troupe.Definition // from the lead down to this agent
-	Policy permission.Policy
-	Types  []string // the only types it may start; nil is no limit
+	Policy permission.Policy   // what its definition keeps it from is in there
+	Types  []string            // the only types it may start; nil is no limit
 }
 
 // Depth is how deep the agent is: 0 for the lead.
@@ -118,7 +118,7 @@ func (s Scope) child(id string, d troupe.Definition) (Scope, error) {
 	c := s
 	c.Agent = id
 	c.Chain = append(slices.Clip(s.Chain), d)
-	c.Policy = s.Policy.Narrow(permission.Mode(d.Mode), nil)
+	c.Policy = s.Policy.Narrow(permission.Mode(d.Mode)).Without(d.Disallowed, d.Source)
 	_, c.Types = splitTypes(d.Tools)
 	return c, nil
 }

@@ -16,12 +16,12 @@ const agentTool = "Agent"
 func leadOnly() []string { return []string{"AskUserQuestion"} }
 
 // Offered returns the names of the tools that there are for an agent in this
-// place: all of the session, for a sub-agent less those of the lead.
+// place: all of the session less those that are denied altogether, for a
+// sub-agent less those of the lead too.
 func (s Scope) Offered() []string {
-	if s.depth() == 0 {
-		return slices.Clone(s.Shared.Tools)
-	}
-	return slices.DeleteFunc(slices.Clone(s.Shared.Tools), func(name string) bool { return slices.Contains(leadOnly(), name) })
+	return slices.DeleteFunc(slices.Clone(s.Shared.Tools), func(name string) bool {
+		return s.Policy.Withholds(name) || s.depth() > 0 && slices.Contains(leadOnly(), name)
+	})
 }
 
 // Filter returns which of the tools in all an agent of definition d has, in

@@ -77,16 +77,6 @@ func realPath(path string) string {
 	return path
 }
 
-// tools are the names of the tools that the session offers: all but those that
-// a rule denies altogether.
-func (s *Session) tools(p permission.Policy) []string {
-	return slices.DeleteFunc(Tools(), func(name string) bool {
-		return slices.ContainsFunc(p.Rules, func(r permission.Rule) bool {
-			return r.Effect() == troupe.Deny && r.Tool() == name && (r.Spec() == "" || r.Spec() == "*")
-		})
-	})
-}
-
 // equip makes the tools and the guard of an agent. The agent has instances of
 // its own of all of them: what it has read, its to-dos, what it may hand down.
 func (s *Session) equip(_ context.Context, scope delegate.Scope, d troupe.Definition) (delegate.Kit, error) {

@@ -118,8 +118,8 @@ func (s *Session) assemble(ctx context.Context) error {
 	if s.opts.Resume == nil && !d.OmitContextFiles {
 		s.askEarly(ctx)
 	}
-	s.share(ctx, policy)
-	s.scope = delegate.Scope{Shared: &s.shared, Agent: session.Lead, Chain: []troupe.Definition{d}, Policy: policy, Types: delegate.Types(d)}
+	s.share(ctx)
+	s.scope = delegate.Scope{Shared: &s.shared, Agent: session.Lead, Chain: []troupe.Definition{d}, Policy: policy.Without(d.Disallowed, d.Source), Types: delegate.Types(d)}
 	kit, err := s.equip(ctx, s.scope, d)
 	if err != nil {
 		return err
@@ -181,9 +181,9 @@ func names(ds []troupe.Definition) string {
 }
 
 // share fills in what all agents of the session have in common.
-func (s *Session) share(ctx context.Context, policy permission.Policy) {
+func (s *Session) share(ctx context.Context) {
 	s.shared = delegate.Shared{
-		Tools: s.tools(policy), Depth: Depth, NewID: newAgentID, Resolve: s.opts.Models.Resolve, Equip: s.equip,
+		Tools: Tools(), Depth: Depth, NewID: newAgentID, Resolve: s.opts.Models.Resolve, Equip: s.equip,
 		Record: s.record, Model: s.opts.Models, Now: s.opts.Now,
 		Introduce: func(d troupe.Definition, p troupe.Place) string { return s.introduce(ctx, d, p) },
 	}

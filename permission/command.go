@@ -34,7 +34,7 @@ const maxNesting = 5
 
 // judgeShell judges a command line.
 func (p Policy) judgeShell(text string, place troupe.Place) finding {
-	s, err := newScope(place, p.Rules, p.resolve())
+	s, err := newScope(place, p.Rules)
 	if err != nil {
 		return deny(bySafety, err.Error())
 	}

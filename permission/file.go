@@ -61,7 +61,7 @@ func (p Policy) judgeFileTool(tool string, c *troupe.Call) finding {
 	if err != nil {
 		return deny(bySafety, err.Error())
 	}
-	s, err := newScope(c.Place, p.Rules, p.resolve())
+	s, err := newScope(c.Place, p.Rules)
 	if err != nil {
 		return deny(bySafety, err.Error())
 	}
@@ -210,7 +210,7 @@ func (p Policy) Hidden(place troupe.Place) func(path string) bool {
 	if len(denied) == 0 {
 		return func(string) bool { return false }
 	}
-	s, err := newScope(place, denied, p.resolve())
+	s, err := newScope(place, denied)
 	if err != nil {
 		return func(string) bool { return true }
 	}
@@ -236,9 +236,6 @@ func (p Policy) denials(kind string) []Rule {
 		if r.effect == troupe.Deny && r.names(kind) && (r.spec == "" || r.isFileRule()) {
 			out = append(out, r)
 		}
-	}
-	if p.outer != nil {
-		out = append(out, p.outer.denials(kind)...)
 	}
 	return out
 }

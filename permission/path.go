@@ -77,14 +77,13 @@ type scope struct {
 	dir     target
 	roots   []target          // the working directories, dir included
 	based   map[string]string // where the directories lead to that patterns start from
-	real    func(string) (string, error)
 	targets map[string]target // what has been resolved; nil in a scope that several use at once
 }
 
 // newScope returns the scope of a place for some rules. Its error says that a
 // directory of the place could not be resolved.
-func newScope(p troupe.Place, rules []Rule, real func(string) (string, error)) (*scope, error) {
-	s := &scope{real: real, based: make(map[string]string), targets: make(map[string]target)}
+func newScope(p troupe.Place, rules []Rule) (*scope, error) {
+	s := &scope{based: make(map[string]string), targets: make(map[string]target)}
 	for i, dir := range append([]string{p.Dir}, p.Also...) {
 		if !filepath.IsAbs(dir) {
 			return nil, fmt.Errorf("the working directory %q is not absolute", dir)
@@ -103,7 +102,7 @@ func newScope(p troupe.Place, rules []Rule, real func(string) (string, error)) (
 		if _, done := s.based[base]; done || r.path.start != atBase {
 			continue
 		}
-		to, err := real(base)
+		to, err := RealPath(base)
 		if err != nil {
 			to = base // nothing lies below it then
 		}
@@ -121,7 +120,7 @@ func (s *scope) target(p string) (target, error) {
 	if !filepath.IsAbs(p) || strings.ContainsRune(p, 0) {
 		return target{}, fmt.Errorf("%q is not an absolute path", p)
 	}
-	real, err := s.real(p)
+	real, err := s.realPath(p)
 	if err != nil {
 		return target{}, fmt.Errorf("resolve %s: %w", p, err)
 	}
@@ -130,6 +129,15 @@ func (s *scope) target(p string) (target, error) {
 		s.targets[p] = t
 	}
 	return t, nil
+}
+
+// realPath is [RealPath]. What lies in the directory of the agent is looked up
+// from there, as where that leads to is known.
+func (s *scope) realPath(p string) (string, error) {
+	if rest, ok := strings.CutPrefix(p, s.dir.named+string(filepath.Separator)); ok && s.dir.named != "" && len(p) <= maxPath {
+		return follow(p, s.dir.real, rest)
+	}
+	return RealPath(p)
 }
 
 // holds reports whether t lies in a working directory, by name and in truth.
@@ -308,9 +316,15 @@ func RealPath(name string) (string, error) {
 	if len(name) > maxPath {
 		return "", fmt.Errorf("the path is longer than %d bytes", maxPath)
 	}
+	root := filepath.VolumeName(name) + string(filepath.Separator)
+	return follow(name, root, strings.TrimPrefix(filepath.FromSlash(name), root))
+}
+
+// follow returns what rest leads to from done, which has no links. name is the
+// whole, for messages.
+func follow(name, done, rest string) (string, error) {
 	const sep = string(filepath.Separator)
-	root := filepath.VolumeName(name) + sep
-	done, rest, links := root, strings.TrimPrefix(filepath.FromSlash(name), root), 0
+	links := 0
 	for rest != "" {
 		var part string
 		part, rest, _ = strings.Cut(rest, sep)
@@ -335,7 +349,7 @@ func RealPath(name string) (string, error) {
 			return "", fmt.Errorf("follow a link of %s: %w", name, err)
 		}
 		if filepath.IsAbs(to) {
-			root = filepath.VolumeName(to) + sep
+			root := filepath.VolumeName(to) + sep
 			done, to = root, strings.TrimPrefix(to, root)
 		}
 		rest = to + sep + rest

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,13 +19,6 @@ type Policy struct {
 	// Home is the home directory of the user, for ~ in commands; "" takes
 	// every ~ for something unknown.
 	Home string
-	// Resolve returns the file that an absolute, not cleaned path leads to.
-	// nil is [RealPath].
-	Resolve func(path string) (string, error)
-	// List returns the files that a glob of * and ? stands for in a command.
-	// nil is [filepath.Glob].
-	List func(glob string) ([]string, error)
-
 	// Protected are directories, absolute and with their links resolved, of which
 	// no file is changed without a rule that names it or what it is in: there the
 	// rules themselves are written.
@@ -36,23 +28,43 @@ type Policy struct {
 	// can make git run needs leave.
 	Untrusted bool
 
-	outer *Policy // that of the parent, where the rules here could allow more
+	without []Rule // tools that no call may use, see Without
 }
 
-// Narrow returns the policy of a child that asks for the mode want and brings
-// rules of its own. Deny and ask rules add up. Allow rules of the child take
-// the place of the allow rules of p, and hold only for what p allows as well.
-// So a child may never do what its parent may not.
-func (p Policy) Narrow(want Mode, extra []Rule) Policy {
-	child := p
-	child.Mode = p.Mode.Inherit(want)
-	allows := func(r Rule) bool { return r.effect == troupe.Allow }
-	if slices.ContainsFunc(extra, allows) {
-		child.outer = &p
-		child.Rules = slices.DeleteFunc(slices.Clone(p.Rules), allows)
+// Narrow returns the policy of a child that asks for the mode want. So a child
+// may never do what its parent may not.
+func (p Policy) Narrow(want Mode) Policy {
+	p.Mode = p.Mode.Inherit(want)
+	return p
+}
+
+// Without returns p for an agent that is kept from some tools, and for all
+// below it, whatever rules allow. The tools are given by name, with * for any
+// text in it; of Bash(rm *) the name counts. source is where they are named.
+func (p Policy) Without(tools []string, source string) Policy {
+	p.without = slices.Clip(p.without)
+	for _, text := range tools {
+		name, _, _ := strings.Cut(text, "(")
+		p.without = append(p.without, Rule{effect: troupe.Deny, text: text, tool: toolAlias(name), origin: Origin{Source: source}})
 	}
-	child.Rules = slices.Concat(child.Rules, extra)
-	return child
+	return p
+}
+
+// Withholds reports whether every call of a tool is denied, so that it need not
+// be offered to a model.
+func (p Policy) Withholds(tool string) bool {
+	_, denied := p.first(troupe.Deny, tool, bare)
+	return denied || p.keptFrom(tool) != nil
+}
+
+// keptFrom returns what keeps agents from a tool, nil if nothing does.
+func (p Policy) keptFrom(tool string) *Rule {
+	for i := range p.without {
+		if p.without[i].names(tool) {
+			return &p.without[i]
+		}
+	}
+	return nil
 }
 
 // Decide returns what p makes of c. The reason of a verdict is one line: the
@@ -66,17 +78,7 @@ func (p Policy) Decide(c *troupe.Call) troupe.Verdict {
 // decide is Decide. firm says of an Ask that a rule demands it.
 func (p Policy) decide(c *troupe.Call) (v troupe.Verdict, firm bool) {
 	f := p.judge(c)
-	v = p.underMode(f)
-	if p.outer != nil {
-		outer := *p.outer
-		if p.Mode.orDefault().width() < outer.Mode.orDefault().width() {
-			outer.Mode = p.Mode
-		}
-		if o := outer.Decide(c); (finding{effect: o.Effect}).rank() > (finding{effect: v.Effect}).rank() {
-			return o, true
-		}
-	}
-	return v, f.firm
+	return p.underMode(f), f.firm
 }
 
 // underMode lets the mode have its word on what was found about a call.
@@ -101,6 +103,9 @@ func (p Policy) judge(c *troupe.Call) finding {
 	fields, err := inputFields(c.Input)
 	if err != nil {
 		return deny(bySafety, fmt.Sprintf("the input of %s cannot be read: %v", c.Name, err))
+	}
+	if r := p.keptFrom(tool); r != nil {
+		return deny(byRule, fmt.Sprintf("this agent, or one above it, is kept from %s (disallowedTools of %s)", tool, r.origin.Source))
 	}
 	if r, ok := p.general(tool, fields, troupe.Deny); ok {
 		return deny(byRule, r.cited())
@@ -158,7 +163,7 @@ func (p Policy) judgeAgent(c *troupe.Call) finding {
 // the type need not be offered to a model.
 func (p Policy) DeniesAgent(kind string) bool {
 	_, denied := p.first(troupe.Deny, toolAgent, func(r Rule) bool { return r.spec == "" || r.spec == kind })
-	return denied || p.outer != nil && p.outer.DeniesAgent(kind)
+	return denied
 }
 
 // agentType returns the type of sub-agent that a call of Agent is for.
@@ -241,27 +246,13 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// quoteRule writes a rule as a user would on the command line.
 // Literal escapes what has a meaning in the pattern of a rule for files, so that
 // the pattern covers just this path.
 func Literal(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`).Replace(path)
 }
 
+// quoteRule writes a rule as a user would on the command line.
 func quoteRule(rule string) string {
 	return "'" + strings.ReplaceAll(oneLine(rule), "'", `'\''`) + "'"
-}
-
-func (p Policy) resolve() func(string) (string, error) {
-	if p.Resolve != nil {
-		return p.Resolve
-	}
-	return RealPath
-}
-
-func (p Policy) list() func(string) ([]string, error) {
-	if p.List != nil {
-		return p.List
-	}
-	return filepath.Glob
 }

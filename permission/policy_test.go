@@ -23,7 +23,7 @@ func TestAgents(t *testing.T) {
 			t.Errorf("DeniesAgent(%s) = %v", kind, !want)
 		}
 	}
-	if !policy(t, Default, "deny Agent").DeniesAgent("x") || !p.Narrow("", policy(t, Default, "allow Bash").Rules).DeniesAgent("Explore") {
+	if !policy(t, Default, "deny Agent").DeniesAgent("x") || !p.Narrow("").DeniesAgent("Explore") {
 		t.Error("a type that may not run is offered")
 	}
 }
@@ -129,41 +129,52 @@ func TestDenyAndAskHold(t *testing.T) {
 	})
 }
 
-// A child never may what its parent may not, whatever it asks for and brings;
-// and a wider mode never allows less.
+// A child never may what its parent may not, whatever it asks for; what it is
+// kept from, all below it are.
 func TestRightsOnlyShrink(t *testing.T) {
 	place := workspace(t)
+	tools := []string{"Bash", "Write", "Read", "mcp__*", "mcp__a", "Bash(rm *)", "Task", "WebFetch"}
 	rapid.Check(t, func(rt *rapid.T) {
 		c := drawCall(rt, place)
-		draw := func(label string) (rules []string) {
-			for range rapid.IntRange(0, 4).Draw(rt, label) {
-				rules = append(rules, drawRule(rt, "allow", "ask", "deny"))
-			}
-			return rules
+		var rules []string
+		for range rapid.IntRange(0, 4).Draw(rt, "rules") {
+			rules = append(rules, drawRule(rt, "allow", "ask", "deny"))
 		}
-		parent := policy(t, rapid.SampledFrom(Modes()).Draw(rt, "mode"), draw("parent")...)
-		child := parent
+		parent := policy(t, rapid.SampledFrom(Modes()).Draw(rt, "mode"), rules...)
+		above := parent.Decide(c)
 		for range rapid.IntRange(1, 3).Draw(rt, "depth") {
-			child = child.Narrow(rapid.SampledFrom(append(Modes(), "")).Draw(rt, "want"), policy(t, Default, draw("child")...).Rules)
-		}
-		p, v := parent.Decide(c), child.Decide(c)
-		if v.Effect == troupe.Allow && p.Effect != troupe.Allow || p.Effect == troupe.Deny && p.By == "rule" && v.Effect != troupe.Deny {
-			rt.Fatalf("%s: the child %v in %s may: %+v; the parent %v in %s may not: %+v", c.Input, child.Rules, child.Mode, v, parent.Rules, parent.Mode, p)
+			want := rapid.SampledFrom(append(Modes(), "")).Draw(rt, "want")
+			child := parent.Narrow(want).Without(rapid.SliceOfN(rapid.SampledFrom(tools), 0, 2).Draw(rt, "without"), "a.md")
+			v := child.Decide(c)
+			if v.Effect == troupe.Allow && above.Effect != troupe.Allow || above.Effect == troupe.Deny && above.By == "rule" && v.Effect != troupe.Deny {
+				rt.Fatalf("%s: the child in %s may: %+v; the parent %v in %s may not: %+v", c.Input, child.Mode, v, parent.Rules, parent.Mode, above)
+			}
+			if child.Withholds(c.Name) && v.Effect != troupe.Deny {
+				rt.Fatalf("%s %s is withheld, and %+v", c.Name, c.Input, v)
+			}
+			parent, above = child, v
 		}
 	})
 }
 
-// What a child brings along allows nothing that its parent may not do.
-func TestNarrowAllowsNothingNew(t *testing.T) {
+// What an agent is kept from, rules do not give back, in any mode, and nobody
+// else is kept from it.
+func TestWithout(t *testing.T) {
 	place := workspace(t)
-	all := policy(t, Bypass, "allow Bash", "allow Edit", "allow Read", "allow mcp__a", "allow WebFetch").Rules
-	for _, mode := range []Mode{Plan, DontAsk, Default, AcceptEdits} {
-		child := policy(t, mode).Narrow(Bypass, all).Narrow(Default, all)
-		for _, c := range []*troupe.Call{shell(place, "make"), shell(place, "cat /etc/passwd"), call(place, "Write", "file_path", "/etc/x"), call(place, "Read", "file_path", "/etc/x"), call(place, "mcp__a__b"), call(place, "WebFetch", "url", "https://x.y")} {
-			if v := child.Decide(c); v.Effect == troupe.Allow {
-				t.Errorf("%s: %s %s: %+v", mode, c.Name, c.Input, v)
-			}
+	p := policy(t, Bypass, "allow Bash", "allow Write", "allow mcp__a")
+	below := p.Without([]string{"Write", "Bash(curl *)", "mcp__a", "Task"}, "narrow.md").Narrow(Bypass).Without([]string{"Glob"}, "lower.md")
+	for name, kept := range map[string]bool{"Write": true, "Bash": true, "mcp__a__b": true, "mcp__ab__c": false, "Agent": true, "Glob": true, "Edit": false, "Read": false} {
+		c := call(place, name, "command", "ls", "file_path", "src/a.go", "pattern", "*")
+		v := below.Decide(c)
+		if below.Withholds(name) != kept || (v.Effect == troupe.Deny) != kept || kept && !strings.Contains(v.Reason, ".md") {
+			t.Errorf("%s: %+v", name, v)
 		}
+		if p.Withholds(name) || p.Decide(c).Effect == troupe.Deny {
+			t.Errorf("%s is denied to the parent", name)
+		}
+	}
+	if !policy(t, Bypass, "deny Write", "deny Bash(rm *)").Withholds("Write") || policy(t, Bypass, "deny Bash(rm *)", "ask Edit").Withholds("Bash") {
+		t.Error("Withholds does not go by the rules")
 	}
 }
 
@@ -178,26 +189,5 @@ func TestDenyBeatsAskAcrossKinds(t *testing.T) {
 				t.Errorf("%v: %s: %+v", rules, c.Input, v)
 			}
 		}
-	}
-}
-
-// A list of allowed tools takes the place of the parent's.
-func TestNarrowReplacesAllowRules(t *testing.T) {
-	place := workspace(t)
-	parent := policy(t, Default, "allow Bash(go test *)", "allow Edit", "deny Bash(rm *)")
-	worker := parent.Narrow("", policy(t, Default, "allow Edit").Rules)
-	for command, want := range map[string]troupe.Effect{"go test": troupe.Ask, "rm x": troupe.Deny, "ls": troupe.Allow} {
-		if v := worker.Decide(shell(place, command)); v.Effect != want {
-			t.Errorf("%s: %+v", command, v)
-		}
-	}
-	if v := worker.Decide(call(place, "Write", "file_path", "x")); v.Effect != troupe.Allow {
-		t.Errorf("Write: %+v", v)
-	}
-	if v := parent.Narrow(Plan, nil).Decide(shell(place, "go test")); v.Effect != troupe.Deny || v.By != "mode" {
-		t.Errorf("plan: %+v", v)
-	}
-	if v := parent.Decide(shell(place, "go test")); v.Effect != troupe.Allow {
-		t.Errorf("the parent itself changed: %+v", v)
 	}
 }

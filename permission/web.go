@@ -46,7 +46,7 @@ func (p Policy) NamesHost(host string) bool {
 		domain, sub := strings.CutPrefix(strings.TrimPrefix(r.spec, "domain:"), "*.")
 		return r.coversHost(host) && domain != "*" && (!sub || strings.Contains(domain, "."))
 	})
-	return named && (p.outer == nil || p.outer.NamesHost(host))
+	return named
 }
 
 // coversHost reports whether a rule for WebFetch covers a host, which is plain.
