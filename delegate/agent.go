@@ -121,10 +121,9 @@ func (a *Agent) prepare(ctx context.Context, c *troupe.Call, in Input) (*child, 
 		scope: scope, input: in, model: model,
 		started: troupe.Started{Agent: scope.Agent, Definition: d.Name, Parent: c.Agent, Call: c.ID, Depth: scope.depth(),
 			Request: req, Mode: string(scope.Policy.Mode), Place: place},
-		first: troupe.Received{ID: c.ID, From: c.Agent, Message: first},
-		config: troupe.Config{ID: scope.Agent, State: new(troupe.State), Model: scope.Model, Tools: kit.Tools, Guard: kit.Guard,
-			MaxTurns: cmp.Or(d.MaxTurns, DefaultTurns)},
-		close: kit.Close,
+		first:  troupe.Received{ID: c.ID, From: c.Agent, Message: first},
+		config: kit.Config(troupe.Config{ID: scope.Agent, State: new(troupe.State), Model: scope.Model, MaxTurns: cmp.Or(d.MaxTurns, DefaultTurns)}),
+		close:  kit.Close,
 	}, nil
 }
 

@@ -62,7 +62,16 @@ type Shared struct {
 type Kit struct {
 	Tools []troupe.Tool
 	Guard troupe.Guard
-	Close func() error
+	// The runtime's part of the loop: see [troupe.Config]. Each may be nil.
+	BeforeTurn, BeforeEnd func(context.Context, *troupe.State) iter.Seq2[troupe.Event, error]
+	Rescue                func(context.Context, *troupe.State, error) iter.Seq2[troupe.Event, error]
+	Close                 func() error
+}
+
+// Config returns c with the kit in it.
+func (k Kit) Config(c troupe.Config) troupe.Config {
+	c.Tools, c.Guard, c.BeforeTurn, c.BeforeEnd, c.Rescue = k.Tools, k.Guard, k.BeforeTurn, k.BeforeEnd, k.Rescue
+	return c
 }
 
 // A Scope is what one agent may hand down.

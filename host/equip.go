@@ -89,8 +89,9 @@ func (s *Session) equip(_ context.Context, scope delegate.Scope, d troupe.Defini
 			p := scope.Policy
 			p.Mode = permission.Mode(mode)
 			return p
-		}},
-		Close: func() error { return s.folder.Release(scope.Agent) },
+		}, Ask: s.asker(d.Name)},
+		BeforeTurn: s.beforeTurn(scope.Agent),
+		Close:      func() error { return s.folder.Release(scope.Agent) },
 	}
 	files := tool.NewFiles(s.journal, 0)
 	place := troupe.Place{Dir: s.Dir, Also: s.opts.Also}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/ask"
 	"github.com/troupe-sh/troupe/config"
 	"github.com/troupe-sh/troupe/delegate"
 	"github.com/troupe-sh/troupe/permission"
@@ -51,6 +52,9 @@ type Options struct {
 	Resume *session.Info // session to take up again; nil is a new one
 	Fork   bool          // leave the session as it is and go on in a copy
 	ID     string        // of a new session or copy; "" is made by NewID
+
+	// Desk is where what needs approval is asked; nil if nobody can be asked.
+	Desk *ask.Desk
 
 	Env     []string // environment of the programs that tools run
 	Secrets []string // names of variables in Env that programs do not get, besides the keys of models
@@ -87,6 +91,10 @@ type Session struct {
 	env     []string
 	git     func() string  // while Open is at work: what git says of Dir
 	asking  sync.WaitGroup // for git
+
+	mu       sync.Mutex
+	stop     context.CancelCauseFunc // of the Run at work
+	switches []troupe.Switched       // asked for, not yet in the log
 }
 
 // Open makes a session, or takes one up again. The caller must Close it.
@@ -124,7 +132,7 @@ func (s *Session) assemble(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.lead = troupe.Config{ID: session.Lead, Model: s.opts.Models, Tools: kit.Tools, Guard: kit.Guard, Inbox: &s.inbox, MaxTurns: s.opts.Turns}
+	s.lead = kit.Config(troupe.Config{ID: session.Lead, Model: s.opts.Models, Inbox: &s.inbox, MaxTurns: s.opts.Turns})
 	if d.MaxTurns > 0 && s.opts.Turns == 0 {
 		s.lead.MaxTurns = d.MaxTurns
 	}
@@ -220,6 +228,8 @@ func (s *Session) Send(prompt string) {
 // Run lets the lead work until it has said its last word, a limit is reached
 // or ctx ends. What the user stopped can go on with another Send and Run.
 func (s *Session) Run(ctx context.Context) (end troupe.Ended, err error) {
+	ctx, done := s.running(ctx)
+	defer done()
 	for ev, e := range s.log.Record(troupe.Run(ctx, s.lead)) {
 		if e != nil {
 			err = e

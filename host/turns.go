@@ -1,0 +1,110 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/permission"
+	"github.com/troupe-sh/troupe/session"
+)
+
+// Interrupt stops the turn that is running, if one is: the request to the model
+// and all tools, those of sub-agents, too. Run then returns; the session is as
+// good as before.
+func (s *Session) Interrupt() {
+	s.mu.Lock()
+	stop := s.stop
+	s.mu.Unlock()
+	if stop != nil {
+		stop(troupe.ErrInterrupted)
+	}
+}
+
+// running gives one Run a context that Interrupt can end.
+func (s *Session) running(ctx context.Context) (context.Context, func()) {
+	ctx, stop := context.WithCancelCause(ctx)
+	s.mu.Lock()
+	s.stop = stop
+	s.mu.Unlock()
+	return ctx, func() {
+		s.mu.Lock()
+		s.stop = nil
+		s.mu.Unlock()
+		stop(nil)
+	}
+}
+
+// Switch gives the lead another model, effort or mode from its next request on,
+// also in the middle of a turn. Agents that it has started keep theirs.
+func (s *Session) Switch(to troupe.Switched) error {
+	if to.Model != "" {
+		full, err := s.opts.Models.Resolve(to.Model, s.begun.Request.Model)
+		if err != nil {
+			return err
+		}
+		to.Model = full
+	}
+	if to.Mode != "" {
+		mode, err := permission.ParseMode(to.Mode)
+		if err != nil {
+			return err
+		}
+		to.Mode = string(mode)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.switches = append(s.switches, to)
+	return nil
+}
+
+// nextSwitch is the oldest that is not in the log yet.
+func (s *Session) nextSwitch() (troupe.Switched, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.switches) == 0 {
+		return troupe.Switched{}, false
+	}
+	return s.switches[0], true
+}
+
+// beforeTurn is what the runtime does before each request of an agent.
+func (s *Session) beforeTurn(agent string) func(context.Context, *troupe.State) iter.Seq2[troupe.Event, error] {
+	return func(_ context.Context, state *troupe.State) iter.Seq2[troupe.Event, error] {
+		return func(yield func(troupe.Event, error) bool) {
+			if agent == session.Lead {
+				s.switchOver(state, yield)
+			}
+		}
+	}
+}
+
+// switchOver logs the switches that were asked for, each with a word to the
+// model where it must know.
+func (s *Session) switchOver(state *troupe.State, yield func(troupe.Event, error) bool) (on bool) {
+	for to, ok := s.nextSwitch(); ok; to, ok = s.nextSwitch() {
+		before := state.Mode
+		if !yield(to, nil) {
+			return false
+		}
+		s.mu.Lock()
+		s.switches = slices.Delete(s.switches, 0, 1)
+		s.mu.Unlock()
+		// Without a conversation there is nobody to tell, and an idle one is not woken for it.
+		if to.Mode == "" || to.Mode == before || state.Idle() {
+			continue
+		}
+		if !yield(s.notice(fmt.Sprintf("The user has set the permission mode to %s.", to.Mode)), nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// notice is a word of the runtime to the model. It stands in a frame of its own,
+// so that nobody takes it for the user's.
+func (s *Session) notice(text string) troupe.Received {
+	return troupe.Received{ID: s.opts.NewID(), From: "runtime", Message: troupe.Say(troupe.User, "<notice>\n"+within("notice", text)+"\n</notice>")}
+}
