@@ -40,6 +40,9 @@ func (s *Session) policy() (permission.Policy, error) {
 		}
 		p.Mode = mode
 	}
+	if p.Mode == permission.Auto && p.Sandbox == nil {
+		s.warn("mode %s allows commands that a sandbox confines, and there is none: it allows what %s does", permission.Auto, permission.AcceptEdits)
+	}
 	for _, r := range s.opts.Config.Rules {
 		rule, err := permission.ParseRule(r.Effect, r.Text, permission.Origin{Source: r.Source, Root: r.Root, Home: s.opts.UserHome})
 		switch {

@@ -208,12 +208,12 @@ func TestTurns(t *testing.T) {
 // without it.
 func TestAModeOfAnotherToolIsTold(t *testing.T) {
 	p := newPlace(t)
-	s := p.open(t, func(o *host.Options) { o.Config.Mode = config.Value{Text: "auto", Source: "settings.json"} })
+	s := p.open(t, func(o *host.Options) { o.Config.Mode = config.Value{Text: "dreamy", Source: "settings.json"} })
 	defer closed(t, s)
 	if got := s.Begun().Mode; got != "default" {
 		t.Errorf("mode %s", got)
 	}
-	if !slices.ContainsFunc(s.Warnings, func(w string) bool { return strings.Contains(w, "settings.json") && strings.Contains(w, "auto") }) {
+	if !slices.ContainsFunc(s.Warnings, func(w string) bool { return strings.Contains(w, "settings.json") && strings.Contains(w, "dreamy") }) {
 		t.Errorf("warnings %q", s.Warnings)
 	}
 }
@@ -234,5 +234,28 @@ func TestTheHomeIsProtected(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(p.dir, "other.txt")); err != nil {
 		t.Error(err)
+	}
+}
+
+// Mode auto without a sandbox says once that it is narrower than one may think.
+func TestAutoWithoutASandboxIsTold(t *testing.T) {
+	p := newPlace(t)
+	p.provider.Queue(troupetest.Reply{Message: troupetest.Use(
+		troupe.ToolUse{ID: "a", Name: "Write", Input: []byte(`{"file_path":"a.txt","content":"x"}`)},
+		troupe.ToolUse{ID: "b", Name: "Bash", Input: []byte(`{"command":"touch b.txt"}`)})})
+	p.provider.Say("done")
+	s := p.open(t, func(o *host.Options) { o.Mode = permission.Auto })
+	defer closed(t, s)
+	if len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "acceptEdits") {
+		t.Errorf("warnings %q", s.Warnings)
+	}
+	s.Send("go on")
+	if _, err := s.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"a.txt": true, "b.txt": false} {
+		if _, err := os.Stat(filepath.Join(p.dir, name)); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

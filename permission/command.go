@@ -54,7 +54,7 @@ func (p Policy) judgeShell(text string, place troupe.Place) finding {
 	if r, ok := p.first(troupe.Allow, toolBash, whole); ok {
 		return finding{effect: troupe.Allow, by: byRule, reason: r.cited(), reads: f.reads}
 	}
-	return f
+	return p.confined(text, f)
 }
 
 // isExact reports whether r is for one command, letter by letter.
@@ -87,6 +87,7 @@ func (j shellJudge) script(text string, depth int) finding {
 func (j shellJudge) unclear(why string) finding {
 	f := ask(bySafety, why+", so it cannot be told before what it does; write it plainly, or allow this very command line")
 	f.firm = j.guarded
+	f.beyond = j.policy.Sandbox != nil && !j.policy.Sandbox.NoNetwork
 	return f
 }
 
@@ -131,7 +132,7 @@ func (j shellJudge) command(c command, depth int) finding {
 	if hit && f.effect == troupe.Deny {
 		return f
 	}
-	permitted := j.permitted(c, u, depth)
+	permitted := j.outside(u, j.permitted(c, u, depth))
 	if hit {
 		f.reads = permitted.reads
 		permitted = worse(permitted, f)

@@ -89,7 +89,7 @@ func (p Policy) read(s *scope, t target, tool string) finding {
 	if s.holds(t) {
 		return reading(byPlace, "reading in the working directories is free")
 	}
-	return finding{effect: troupe.Ask, by: byPlace, reads: true, reason: fmt.Sprintf(
+	return finding{effect: troupe.Ask, by: byPlace, reads: true, beyond: true, reason: fmt.Sprintf(
 		"%s is outside of the working directories; add --add-dir %s or --allowed-tools %s",
 		t, quoteRule(filepath.Dir(t.real)), quoteRule("Read(/"+Literal(slashed(t.real))+")"))}
 }
@@ -128,11 +128,11 @@ func (p Policy) edit(s *scope, t target, tool string) finding {
 	remedy := "add --allowed-tools " + quoteRule("Edit(/"+Literal(slashed(t.real))+")")
 	switch {
 	case guarded != "":
-		return ask(bySafety, fmt.Sprintf("%s is protected, as a change there can make other programs run commands; %s", t, remedy))
+		return ask(bySafety, fmt.Sprintf("%s is protected, as a change there can make other programs run commands; %s", t, remedy)).beyondSandbox()
 	case !s.holds(t):
 		return ask(byPlace, fmt.Sprintf("%s is outside of the working directories; add --add-dir %s", t, quoteRule(filepath.Dir(t.real))))
-	case p.Mode == AcceptEdits:
-		return allow(byMode, "mode acceptEdits")
+	case p.Mode.edits():
+		return allow(byMode, "mode "+string(p.Mode))
 	}
 	return ask(byMode, fmt.Sprintf("changing %s needs approval; use --permission-mode acceptEdits or %s", t, remedy))
 }

@@ -8,6 +8,8 @@ const (
 	byMode   = "mode"
 	byPlace  = "workingDir"
 	bySafety = "safetyCheck"
+
+	byClassifier = "classifier"
 )
 
 // A finding is what one part of a call comes to, before the mode has had its
@@ -18,6 +20,7 @@ type finding struct {
 	reason string
 	firm   bool // an ask that no mode lifts: a rule asks, or might deny
 	reads  bool // nothing but reading
+	beyond bool // an ask about something that a sandbox does not hold back
 }
 
 func allow(by, reason string) finding {
@@ -40,6 +43,12 @@ func deny(by, reason string) finding {
 	return finding{effect: troupe.Deny, by: by, reason: reason}
 }
 
+// beyondSandbox is f as an ask that no sandbox lifts.
+func (f finding) beyondSandbox() finding {
+	f.beyond = true
+	return f
+}
+
 // rank orders findings by how much they stand in the way.
 func (f finding) rank() int {
 	switch {
@@ -56,13 +65,13 @@ func (f finding) rank() int {
 // worse combines the findings of two parts: the more restrictive one counts,
 // and the whole only reads if both only read.
 func worse(a, b finding) finding {
-	reads := a.reads && b.reads
+	reads, beyond := a.reads && b.reads, a.beyond || b.beyond
 	switch {
 	case b.rank() > a.rank():
 		a = b
 	case b.rank() == a.rank() && a.reads:
 		a = b // of two that allow, the one that does more tells more
 	}
-	a.reads = reads
+	a.reads, a.beyond = reads, beyond
 	return a
 }

@@ -11,7 +11,7 @@ import (
 
 // A Gate is the [troupe.Guard] of an agent: the one place where it is decided
 // whether a call runs. It asks, in this order: the deny rules, the hook, the
-// other rules and the mode, the person. Nobody later can allow what one before
+// other rules and the mode, the classifier, the person. Nobody later can allow what one before
 // has denied, and a changed input goes through the rules again.
 type Gate struct {
 	// Policy returns the policy in force for an agent in a mode. It is called
@@ -23,6 +23,8 @@ type Gate struct {
 	// Ask asks a person about a call; v says why. It returns Allow or Deny. If
 	// it is nil nobody can be asked, and what needs approval is denied.
 	Ask func(ctx context.Context, c *troupe.Call, v troupe.Verdict) (troupe.Verdict, error)
+	// Classify has its say in mode [Auto] before a person is asked; it may be nil.
+	Classify Classify
 }
 
 // Check implements [troupe.Guard]. It returns Allow or Deny.
@@ -41,7 +43,7 @@ func (g *Gate) Check(ctx context.Context, c *troupe.Call) (troupe.Verdict, error
 			return troupe.Verdict{}, err
 		}
 	}
-	if v.Effect != troupe.Ask {
+	if v = p.classify(ctx, g.Classify, c, v); v.Effect != troupe.Ask {
 		return v, nil
 	}
 	return g.ask(ctx, p, c, v)

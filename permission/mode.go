@@ -16,20 +16,18 @@ const (
 	DontAsk     Mode = "dontAsk"           // what would be asked is denied
 	Default     Mode = "default"           // reading is free, the rest is asked
 	AcceptEdits Mode = "acceptEdits"       // so are edits in the working directories
+	Auto        Mode = "auto"              // and commands that a sandbox confines; see [Sandbox]
 	Bypass      Mode = "bypassPermissions" // all that no deny or ask rule speaks of is allowed
 )
 
 // Modes returns all modes, from the narrowest to the widest.
-func Modes() []Mode { return []Mode{Plan, DontAsk, Default, AcceptEdits, Bypass} }
+func Modes() []Mode { return []Mode{Plan, DontAsk, Default, AcceptEdits, Auto, Bypass} }
 
 // ParseMode reads the name of a mode, as users write it on the command line
 // and in settings. "" and "manual" are other names of [Default].
 func ParseMode(name string) (Mode, error) {
-	switch name {
-	case "", "manual":
+	if name == "" || name == "manual" {
 		return Default, nil
-	case "auto":
-		return "", fmt.Errorf("permission mode %q needs a sandbox, which this version does not have; use %q or %q", name, Default, AcceptEdits)
 	}
 	if m := Mode(name); slices.Contains(Modes(), m) {
 		return m, nil
@@ -43,11 +41,11 @@ func ParseMode(name string) (Mode, error) {
 
 // Inherit returns the mode of a child that asks for want, if m is the mode of
 // its parent. Rights only shrink on the way down: what is wider than m, or
-// unknown, becomes m. A parent that bypasses or accepts edits passes its mode
+// unknown, becomes m. A parent in [AcceptEdits] or a wider mode passes its mode
 // on whatever the child asks for, as it was the user who chose it.
 func (m Mode) Inherit(want Mode) Mode {
 	m = m.orDefault()
-	if want == "" || m == Bypass || m == AcceptEdits {
+	if want == "" || m.handsDown() {
 		return m
 	}
 	if width := want.orDefault().width(); width >= 0 && width <= m.width() {

@@ -78,7 +78,7 @@ func (j shellJudge) forbids(t target, changes bool) finding {
 	g, _ := j.policy.refusesEdit(j.scope, t)
 	f = worse(f, g.orAllow())
 	if j.policy.protectedPart(t) != "" {
-		f = worse(f, ask(bySafety, fmt.Sprintf("%s is protected, as a change there can make other programs run commands", t)))
+		f = worse(f, ask(bySafety, fmt.Sprintf("%s is protected, as a change there can make other programs run commands", t)).beyondSandbox())
 	}
 	return f
 }

@@ -28,6 +28,9 @@ type Policy struct {
 	// can make git run needs leave.
 	Untrusted bool
 
+	// Sandbox is what confines commands; nil: they run free.
+	Sandbox *Sandbox
+
 	without []Rule // tools that no call may use, see Without
 }
 

@@ -88,7 +88,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.BoolVar(&f.fork, "fork-session", false, "with --resume or --continue: leave the session as it is and go on in a copy")
 	set.StringVar(&f.session, "session-id", "", "`UUID` of the new session")
 	set.IntVar(&f.turns, "max-turns", 0, "end after `N` requests to the model")
-	set.StringVar(&f.mode, "permission-mode", "", "`mode`: default, acceptEdits, plan, dontAsk or bypassPermissions")
+	set.StringVar(&f.mode, "permission-mode", "", "`mode`: default, acceptEdits, auto, plan, dontAsk or bypassPermissions")
 	set.BoolVar(&f.skip, "dangerously-skip-permissions", false, "the same as --permission-mode bypassPermissions")
 	set.Var(&f.allowed, "allowed-tools", "calls to allow, as in \"Bash(git *)\" Read")
 	set.Var(&f.forbidden, "disallowed-tools", "calls to deny, in every mode")
