@@ -11,7 +11,7 @@ import (
 // The JSON form of a block or an event names its type: {"Text":"hi"}.
 var (
 	blockTypes = types(Text(""), Image{}, Thinking{}, Opaque{}, ToolUse{}, ToolResult{})
-	eventTypes = types(Started{}, Received{}, Replied{}, ToolStarted{}, Decided{}, ToolEnded{}, Switched{}, Moved{}, Compacting{}, Compacted{}, NotCompacted{}, Retrying{}, Ended{})
+	eventTypes = types(Started{}, Received{}, Replied{}, ToolStarted{}, Decided{}, ToolEnded{}, Switched{}, Moved{}, Compacting{}, Compacted{}, NotCompacted{}, Retrying{}, Waiting{}, Billed{}, Ended{})
 )
 
 func types(vs ...any) map[string]reflect.Type {

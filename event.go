@@ -47,12 +47,14 @@ type (
 		Result Result
 		Took   time.Duration
 	}
-	// Switched changes what is not empty in it.
+	// Switched changes what is not empty in it. Cause says why, if it was not
+	// for the user's word.
 	Switched struct {
 		Model  string `json:",omitempty"`
 		Effort string `json:",omitempty"`
 		Mode   string `json:",omitempty"`
 		Chosen bool   `json:",omitempty"` // goes with Mode, as in Started
+		Cause  string `json:",omitempty"`
 	}
 	// Moved changes where the agent works.
 	Moved struct{ Place Place }
@@ -76,7 +78,9 @@ type (
 	// NotCompacted says why the conversation stays as it is.
 	NotCompacted struct{ Trigger, Err string }
 	// Ended is the last event of a run, unless its consumer left first.
-	// Text is the last non-empty text of the agent in this run.
+	// Text is the last non-empty text of the agent in this run. Code is a word
+	// for programs that says what went wrong: that of the error, if it has a
+	// method Code, or model_error for any other of the model's.
 	Ended struct {
 		Reason Reason
 		Text   string
@@ -84,6 +88,7 @@ type (
 		Turns  int
 		Usage  Usage
 		Err    string `json:",omitempty"`
+		Code   string `json:",omitempty"`
 	}
 )
 
@@ -114,4 +119,6 @@ func (Compacting) event()   {}
 func (Compacted) event()    {}
 func (NotCompacted) event() {}
 func (Retrying) event()     {}
+func (Waiting) event()      {}
+func (Billed) event()       {}
 func (Ended) event()        {}

@@ -47,11 +47,15 @@ func (u Usage) Total() int { return u.Input + u.Output + u.CacheRead + u.CacheWr
 // [Delta]; a [Retrying] between attempts makes void what was streamed before
 // it. It ends with exactly one [Reply], or with a non-nil error. Breaking out
 // of the range abandons the request and releases its connection.
+//
+// [Billed] comes before the error of an attempt that had begun to be answered.
+// [Waiting] comes before Sending; [Switched] is a Retrying on another model.
 type Model interface {
 	Stream(ctx context.Context, req *Request) iter.Seq2[Chunk, error]
 }
 
-// A Chunk is a [Sending], [Opened], [Delta], [Retrying] or [Reply].
+// A Chunk is a [Sending], [Opened], [Delta], [Retrying], [Waiting], [Switched],
+// [Billed] or [Reply].
 type Chunk interface{ chunk() }
 
 type (
@@ -73,6 +77,15 @@ type (
 		Status  int           `json:",omitempty"` // HTTP status; 0 if there was no answer
 		Cause   string
 	}
+	// Waiting says that the request is held back, for about For if that is
+	// known: the account's limit was hit by it or by another.
+	Waiting struct {
+		For   time.Duration `json:",omitempty"`
+		Cause string
+	}
+	// Billed carries what an attempt that comes to no reply has used, as far as
+	// the provider has said; zero is that it has not.
+	Billed struct{ Usage Usage }
 	// Reply is the finished assistant message. Stop is the provider's word
 	// for why the model stopped; Model is the one that answered, as the
 	// provider names it.
@@ -88,4 +101,7 @@ func (Sending) chunk()  {}
 func (Opened) chunk()   {}
 func (Delta) chunk()    {}
 func (Retrying) chunk() {}
+func (Waiting) chunk()  {}
+func (Switched) chunk() {}
+func (Billed) chunk()   {}
 func (Reply) chunk()    {}

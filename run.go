@@ -62,7 +62,7 @@ func Run(ctx context.Context, c Config) iter.Seq2[Event, error] {
 		}
 		end := Ended{Reason: reason(err), Text: r.text, Stop: r.stop, Turns: r.turns, Usage: r.usage}
 		if err != nil {
-			end.Err = err.Error()
+			end.Err, end.Code = err.Error(), r.code(err)
 		}
 		if yield(end, nil) && err != nil {
 			yield(nil, err)
@@ -86,6 +86,21 @@ func reason(err error) Reason {
 	return Failed
 }
 
+// code is the word for programs that err has.
+func (r *run) code(err error) string {
+	var coded interface {
+		error
+		Code() string
+	}
+	switch {
+	case errors.As(err, &coded):
+		return coded.Code()
+	case r.refused && reason(err) == Failed:
+		return "model_error"
+	}
+	return ""
+}
+
 var errLeft = errors.New("consumer left the range statement")
 
 type run struct {
@@ -98,6 +113,8 @@ type run struct {
 	text  string
 	stop  string
 	sent  *Request // the last one
+
+	refused bool // the last request came to no reply
 }
 
 // emit applies an event and yields it.
@@ -241,10 +258,11 @@ func (r *run) receive(ctx context.Context) (fresh bool, err error) {
 // ask sends the conversation as it is now and returns the reply, cleaned.
 func (r *run) ask(ctx context.Context) (Reply, error) {
 	req := r.s.Request
-	r.sent = &req
+	r.sent, r.refused = &req, false
 	partial := ""
 	for chunk, err := range r.c.Model.Stream(ctx, &req) {
 		if err != nil {
+			r.refused = true
 			return Reply{}, r.cutOff(ctx, partial, err)
 		}
 		switch chunk := chunk.(type) {
@@ -258,6 +276,17 @@ func (r *run) ask(ctx context.Context) (Reply, error) {
 		case Retrying:
 			partial = ""
 			err = r.emit(chunk)
+		case Waiting:
+			err = r.emit(chunk)
+		case Switched:
+			partial = ""
+			other := *r.sent
+			set(&other.Model, chunk.Model)
+			r.sent = &other
+			err = r.emit(chunk)
+		case Billed:
+			r.usage = r.usage.Add(chunk.Usage)
+			err = r.emit(chunk)
 		case Reply:
 			chunk.Message = r.s.Clean(chunk.Message)
 			r.usage, r.stop = r.usage.Add(chunk.Usage), chunk.Stop
@@ -270,6 +299,7 @@ func (r *run) ask(ctx context.Context) (Reply, error) {
 			return Reply{}, err
 		}
 	}
+	r.refused = true
 	return Reply{}, errors.New("model ended without a reply")
 }
 

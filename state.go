@@ -55,6 +55,8 @@ func (s *State) Apply(e Event) {
 		if e.Mode != "" {
 			s.Mode, s.Chosen = e.Mode, e.Chosen
 		}
+	case Billed:
+		s.Usage = s.Usage.Add(e.Usage)
 	case Moved:
 		s.Place = e.Place
 	case Compacted:

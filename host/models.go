@@ -35,8 +35,8 @@ type Models struct {
 
 // NewModels returns the models that can be reached with the variables that
 // lookup finds ("" for those not set): keys, addresses, proxies and own
-// authorities as [model.Network] has them, TROUPE_IDLE_TIMEOUT and
-// TROUPE_MAX_RETRIES. Aliases are names that the user gave;
+// authorities as [model.Network] has them, TROUPE_IDLE_TIMEOUT,
+// TROUPE_REQUEST_TIMEOUT and TROUPE_MAX_RETRIES. Aliases are names that the user gave;
 // a relative path of a script starts in dir.
 func NewModels(lookup func(string) string, aliases map[string]string, dir string, now func() time.Time, random func() float64) *Models {
 	return &Models{catalogue: model.NewCatalogue(), lookup: lookup, aliases: aliases, dir: dir, now: now,
@@ -161,7 +161,7 @@ func (m *Models) model(n model.Name) (troupe.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.open[n] = model.Retry(m.governors.For(e).Wrap(made), policy)
+	m.open[n] = model.Retry(m.governors.For(e).Wrap(made, policy.Patience), policy)
 	return m.open[n], nil
 }
 

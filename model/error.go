@@ -77,6 +77,15 @@ func (e *APIError) RetryAfter() time.Duration { return e.After }
 // Temporary implements [Failure].
 func (e *APIError) Temporary() bool { return e.Transient }
 
+// Code is the word for programs: prompt_too_long if the conversation does not
+// fit, else api_error.
+func (e *APIError) Code() string {
+	if errors.Is(e.Err, ErrTooLong) {
+		return "prompt_too_long"
+	}
+	return "api_error"
+}
+
 // statusOverloaded is Anthropic's status for a service that is overloaded.
 const statusOverloaded = 529
 

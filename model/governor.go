@@ -24,49 +24,71 @@ const (
 // A Governor keeps all agents of one account from running into its rate limit
 // again and again: when one request is answered with "too many" or
 // "overloaded", no request of the account starts before the provider's wait is
-// over, and then they start one after another. Without such an answer there is
-// no limit and no delay. It is safe for concurrent use.
+// over, and then they start one after another. The first must be answered before
+// the second goes; each answer lets one more be under way without an answer.
+// Without a hit there is no limit and no delay. It is safe for concurrent use.
 type Governor struct {
 	now    func() time.Time
 	random func() float64
 
-	mu   sync.Mutex
-	shut time.Time     // nothing starts before
-	next time.Time     // earliest start of the next request while there is a pace
-	pace time.Duration // between two starts; 0 is none
-	hits int           // times that a limit was hit, as far as it changed the pace
+	turn chan struct{} // held by the first of those that wait; the rest queues for it
+
+	mu      sync.Mutex
+	shut    time.Time     // nothing starts before
+	next    time.Time     // earliest start of the next request while there is a pace
+	pace    time.Duration // between two starts; 0 is none
+	hits    int           // times that a limit was hit, as far as it changed the pace
+	out     int           // requests that have started and are not answered
+	width   int           // how many of them there may be while there is a pace
+	waiting int           // requests that wait
+	changed chan struct{} // closed when a request is answered
+	reason  string        // the last refusal
 }
 
 // NewGovernor returns a governor without a limit. It reads the time from now
 // and takes jitter, in [0,1), from random; both must be safe for concurrent use.
 func NewGovernor(now func() time.Time, random func() float64) *Governor {
-	return &Governor{now: now, random: random}
+	return &Governor{now: now, random: random, turn: make(chan struct{}, 1), changed: make(chan struct{})}
 }
 
 // Wrap returns m with its requests under g. Every attempt has to pass, so
-// [Retry] goes around it and not inside.
-func (g *Governor) Wrap(m troupe.Model) troupe.Model { return &governed{m, g} }
+// [Retry] goes around it and not inside. A request that has to wait yields
+// [troupe.Waiting] first. One that would wait for longer than patience fails
+// with a final [Failure] at once; 0 is DefaultPatience.
+func (g *Governor) Wrap(m troupe.Model, patience time.Duration) troupe.Model {
+	if patience <= 0 {
+		patience = DefaultPatience
+	}
+	return &governed{m, g, patience}
+}
 
 type governed struct {
 	model    troupe.Model
 	governor *Governor
+	patience time.Duration
 }
 
 // Stream implements [troupe.Model].
 func (m *governed) Stream(ctx context.Context, req *troupe.Request) iter.Seq2[troupe.Chunk, error] {
 	return func(yield func(troupe.Chunk, error) bool) {
-		hits, err := m.governor.pass(ctx)
-		if err != nil {
-			yield(nil, fmt.Errorf("wait for the provider's rate limit: %w", err))
+		hits, err := m.governor.pass(ctx, m.patience, func(w troupe.Waiting) bool { return yield(w, nil) })
+		if errors.Is(err, errLeft) {
 			return
 		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		finish := sync.OnceFunc(m.governor.done)
+		defer finish()
 		for c, err := range m.model.Stream(ctx, req) {
 			var f Failure
 			if errors.As(err, &f) && f.Temporary() && (f.HTTPStatus() == http.StatusTooManyRequests || f.HTTPStatus() == statusOverloaded) {
-				m.governor.hit(hits, f.RetryAfter())
+				m.governor.hit(hits, f)
 			}
 			if _, ok := c.(troupe.Opened); ok {
 				m.governor.answered(hits)
+				finish()
 			}
 			if !yield(c, err) {
 				return
@@ -75,60 +97,133 @@ func (m *governed) Stream(ctx context.Context, req *troupe.Request) iter.Seq2[tr
 	}
 }
 
-// pass waits until a request may start. It returns how many hits there were
-// before: a later one says nothing about this request's share in it.
-func (g *Governor) pass(ctx context.Context) (hits int, err error) {
+var errLeft = errors.New("nobody waits for the answer")
+
+// pass waits until a request may start; who starts one calls done when it is
+// answered. It returns how many hits there were before: a later one says nothing
+// about this request's share in it. tell is called once if the wait is long, and
+// reports whether somebody still wants the answer.
+func (g *Governor) pass(ctx context.Context, patience time.Duration, tell func(troupe.Waiting) bool) (hits int, err error) {
+	if hits, free := g.free(); free {
+		if err := context.Cause(ctx); err != nil {
+			g.done()
+			return 0, fmt.Errorf("wait for the provider's rate limit: %w", err)
+		}
+		return hits, nil
+	}
+	expect, why := g.queue()
+	defer g.leave()
+	w := &waiter{tell: tell, why: why, since: g.now(), now: g.now}
+	if expect >= noticed && !w.say(expect) {
+		return 0, errLeft
+	}
+	for held := false; !held; {
+		select {
+		case g.turn <- struct{}{}:
+			held = true
+		case <-w.silence():
+			if !w.say(0) {
+				return 0, errLeft
+			}
+		case <-ctx.Done():
+			return 0, fmt.Errorf("wait for the provider's rate limit: %w", context.Cause(ctx))
+		}
+	}
+	defer func() { <-g.turn }()
+	latest := g.now().Add(longestPace) // one that is never answered must not hold up all others
 	for {
-		wait, hits, free := g.reserve()
-		if free {
-			return hits, context.Cause(ctx)
+		hits, wait, changed, err := g.enter(latest, patience)
+		if err != nil || wait <= 0 {
+			return hits, err
 		}
-		if err := sleep(ctx, wait); err != nil {
-			return 0, err
+		if w.due() && !w.say(0) {
+			return 0, errLeft
 		}
-		if hits, open := g.open(); open {
-			return hits, nil
+		if err := await(ctx, wait, changed); err != nil {
+			return 0, fmt.Errorf("wait for the provider's rate limit: %w", err)
 		}
 	}
 }
 
-// reserve takes the next place in the row of starts. It is free when there is
-// nothing to wait for.
-func (g *Governor) reserve() (wait time.Duration, hits int, free bool) {
+// enter starts a request, or returns how long to wait before another try; one
+// that is answered meanwhile closes changed. From latest on, those that are not
+// answered hold up nothing.
+func (g *Governor) enter(latest time.Time, patience time.Duration) (hits int, wait time.Duration, changed <-chan struct{}, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
-	at := now
-	for _, t := range []time.Time{g.shut, g.next} {
-		if t.After(at) {
-			at = t
-		}
+	switch {
+	case g.shut.Sub(now) > patience:
+		return 0, 0, nil, &closedError{g.reason, g.shut.Sub(now)}
+	case now.Before(g.shut):
+		return 0, g.shut.Sub(now), nil, nil
+	case g.pace > 0 && now.Before(g.next):
+		return 0, g.next.Sub(now), g.changed, nil
+	case g.pace > 0 && g.out >= g.width && now.Before(latest):
+		return 0, latest.Sub(now), g.changed, nil
 	}
-	if g.pace > 0 {
-		g.next = at.Add(time.Duration(float64(g.pace) * (0.75 + g.random()/2)))
-	}
-	return at.Sub(now), g.hits, !at.After(now)
+	g.start(now)
+	return g.hits, 0, nil, nil
 }
 
-// open reports whether the place that was waited for still counts: the gate may
-// have been shut again meanwhile.
-func (g *Governor) open() (hits int, open bool) {
+// free starts a request if there is no limit.
+func (g *Governor) free() (hits int, free bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.hits, !g.now().Before(g.shut)
+	now := g.now()
+	if g.pace > 0 || now.Before(g.shut) {
+		return 0, false
+	}
+	g.start(now)
+	return g.hits, true
+}
+
+func (g *Governor) start(now time.Time) {
+	g.out++
+	if g.pace > 0 {
+		g.next = now.Add(time.Duration(float64(g.pace) * (0.75 + g.random()/2)))
+	}
+}
+
+// queue counts a request as waiting. It returns about how long that will take
+// at least, and why.
+func (g *Governor) queue() (expect time.Duration, why string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	expect = max(0, g.shut.Sub(now), g.next.Sub(now)) + time.Duration(g.waiting)*g.pace
+	g.waiting++
+	return expect, g.reason
+}
+
+func (g *Governor) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting--
+}
+
+// done counts a request as answered, well or not.
+func (g *Governor) done() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.out--
+	close(g.changed)
+	g.changed = make(chan struct{})
 }
 
 // hit shuts the gate for as long as the provider asks, at least for the pace.
 // Requests that were under way together count as one hit.
-func (g *Governor) hit(hits int, asked time.Duration) {
+func (g *Governor) hit(hits int, f Failure) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if hits == g.hits {
 		g.hits++
 		g.pace = min(max(firstPace, 2*g.pace), longestPace)
 		g.next = time.Time{}
+		g.width = 1
 	}
-	if until := g.now().Add(max(asked, g.pace)); until.After(g.shut) {
+	g.reason = f.Error()
+	if until := g.now().Add(max(f.RetryAfter(), g.pace)); until.After(g.shut) {
 		g.shut = until
 	}
 }
@@ -140,6 +235,7 @@ func (g *Governor) answered(hits int) {
 	if hits != g.hits || g.pace == 0 {
 		return
 	}
+	g.width++
 	if g.pace -= g.pace / 8; g.pace < fastPace {
 		g.pace, g.next = 0, time.Time{}
 	}

@@ -62,7 +62,7 @@ func TestGovernorTwelveAgents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		provider := &limited{rate: 3, after: 2 * time.Second, latency: 10 * time.Millisecond}
 		g := model.NewGovernor(time.Now, rand.Float64)
-		m := model.Retry(g.Wrap(provider), model.Policy{})
+		m := model.Retry(g.Wrap(provider, 0), model.Policy{})
 		var agents sync.WaitGroup
 		for range 12 {
 			agents.Go(func() {
@@ -94,7 +94,7 @@ func TestGovernorTwelveAgents(t *testing.T) {
 
 func TestGovernorNoDelayWithoutLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := model.NewGovernor(time.Now, rand.Float64).Wrap(&limited{rate: 1000})
+		m := model.NewGovernor(time.Now, rand.Float64).Wrap(&limited{rate: 1000}, 0)
 		start := time.Now()
 		for range 100 {
 			if _, _, err := names(m.Stream(t.Context(), &troupe.Request{})); err != nil {
@@ -111,7 +111,7 @@ func TestGovernorNoDelayWithoutLimit(t *testing.T) {
 func TestGovernorRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		provider := &limited{rate: 0, after: time.Second}
-		m := model.NewGovernor(time.Now, rand.Float64).Wrap(provider)
+		m := model.NewGovernor(time.Now, rand.Float64).Wrap(provider, 0)
 		if _, _, err := names(m.Stream(t.Context(), &troupe.Request{})); err == nil {
 			t.Fatal("no refusal")
 		}
@@ -138,7 +138,7 @@ func TestGovernorRecovers(t *testing.T) {
 func TestGovernorShutAgainWhileWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		provider := &limited{rate: 0, after: 10 * time.Second}
-		m := model.NewGovernor(time.Now, rand.Float64).Wrap(provider)
+		m := model.NewGovernor(time.Now, rand.Float64).Wrap(provider, 0)
 		names(m.Stream(t.Context(), &troupe.Request{}))
 		var agents sync.WaitGroup
 		for range 4 {
@@ -157,7 +157,7 @@ func TestGovernorShutAgainWhileWaiting(t *testing.T) {
 func TestGovernorHitsTogetherAreOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		provider := &limited{rate: 0, after: time.Second, latency: 10 * time.Millisecond}
-		m := model.NewGovernor(time.Now, rand.Float64).Wrap(provider)
+		m := model.NewGovernor(time.Now, rand.Float64).Wrap(provider, 0)
 		var agents sync.WaitGroup
 		for range 12 {
 			agents.Go(func() { names(m.Stream(t.Context(), &troupe.Request{})) })
@@ -176,7 +176,7 @@ func TestGovernorHitsTogetherAreOne(t *testing.T) {
 
 func TestGovernorEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := model.NewGovernor(time.Now, rand.Float64).Wrap(&limited{rate: 0, after: time.Hour})
+		m := model.NewGovernor(time.Now, rand.Float64).Wrap(&limited{rate: 0, after: 9 * time.Minute}, 0)
 		names(m.Stream(t.Context(), &troupe.Request{}))
 		gone := errors.New("gone")
 		ctx, cancel := context.WithCancelCause(t.Context())

@@ -17,9 +17,21 @@ type Policy struct {
 	Attempts int            // at most, the first included; 0 is 10
 	Base     time.Duration  // wait after the first attempt, doubled after each; 0 is 1 s
 	Longest  time.Duration  // that the doubling comes to; 0 is 60 s
-	Patience time.Duration  // longest wait that a provider may ask for; 0 is 10 minutes
+	Patience time.Duration  // longest wait that a provider may ask for; 0 is DefaultPatience
+	Total    time.Duration  // for all attempts together, waits included; 0 is DefaultTotal
 	Rand     func() float64 // jitter, in [0,1), safe for concurrent use; nil is math/rand
 }
+
+// What a [Policy] says if nothing else is said. A large reply of a slow local
+// model may take an hour.
+const (
+	DefaultPatience = 10 * time.Minute
+	DefaultTotal    = 2 * time.Hour
+)
+
+// ErrTotal is the cause of an error of a request that took longer than its
+// [Policy] allows, however much the provider has shown signs of life.
+var ErrTotal = errors.New("no reply in time")
 
 // Retry returns a Model that sends a request again when m fails with a
 // temporary [Failure]: a rate limit, a fault of the server, a lost or a silent
@@ -27,7 +39,8 @@ type Policy struct {
 // had been streamed: what was streamed is void then. It waits at least as long
 // as the provider asks for, and each wait has jitter, so that agents which were
 // refused together do not come back together. The end of the context ends a
-// wait at once.
+// wait at once; so does the end of the policy's total, and of an attempt that is
+// under way.
 func Retry(m troupe.Model, p Policy) troupe.Model {
 	if p.Attempts <= 0 {
 		p.Attempts = 10
@@ -39,7 +52,10 @@ func Retry(m troupe.Model, p Policy) troupe.Model {
 		p.Longest = 60 * time.Second
 	}
 	if p.Patience <= 0 {
-		p.Patience = 10 * time.Minute
+		p.Patience = DefaultPatience
+	}
+	if p.Total <= 0 {
+		p.Total = DefaultTotal
 	}
 	if p.Rand == nil {
 		p.Rand = rand.Float64
@@ -55,6 +71,9 @@ type retrying struct {
 // Stream implements [troupe.Model].
 func (r *retrying) Stream(ctx context.Context, req *troupe.Request) iter.Seq2[troupe.Chunk, error] {
 	return func(yield func(troupe.Chunk, error) bool) {
+		over := fmt.Errorf("%w: %s have passed since the request was first sent; TROUPE_REQUEST_TIMEOUT sets how long to wait", ErrTotal, r.policy.Total)
+		ctx, cancel := context.WithTimeoutCause(ctx, r.policy.Total, over)
+		defer cancel()
 		for attempt := 1; ; attempt++ {
 			err, left := forward(r.model.Stream(ctx, req), yield)
 			if left || err == nil {

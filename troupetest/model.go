@@ -50,6 +50,7 @@ func modelChecks() []modelCheck {
 		{"hard conversations", checkConversations},
 		{"reasoning goes back", checkReasoning},
 		{"broken streams", checkBroken},
+		{"what a broken stream costs", checkBilled},
 		{"refusals", checkRefusals},
 		{"odd answers", checkOdd},
 		{"leave", checkLeave},
@@ -100,8 +101,8 @@ func inOrder(o outcome) error {
 			sent++
 		case troupe.Opened:
 			opened++
-		case troupe.Retrying:
-			return errors.New("a bare model retries")
+		case troupe.Retrying, troupe.Waiting, troupe.Switched:
+			return fmt.Errorf("%T from a bare model", c)
 		}
 		if sent != 1 || opened > 1 {
 			return fmt.Errorf("%d Sending and %d Opened at %T", sent, opened, c)

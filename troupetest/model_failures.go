@@ -35,6 +35,34 @@ func checkBroken(ctx context.Context, m troupe.Model, p *Provider) error {
 	return nil
 }
 
+// checkBilled: what a reply that broke off has used is told as far as the
+// provider told it, once and before the error; of one that never began nothing is.
+func checkBilled(ctx context.Context, m troupe.Model, p *Provider) error {
+	usage := troupe.Usage{Input: 70, Output: 20, CacheRead: 50, CacheWrite: 9}
+	for at, want := range map[Point]int{BeforeHeaders: 0, AfterHeaders: 0, AfterStart: 1, Midway: 1, BeforeEnd: 1} {
+		p.Queue(Reply{Message: calling(), Usage: usage, Fault: Fault{Cut: at}})
+		o, err := ask(ctx, m, hello())
+		if err != nil {
+			return err
+		}
+		n, last := 0, troupe.Billed{}
+		for _, c := range o.chunks {
+			if b, ok := c.(troupe.Billed); ok {
+				n, last = n+1, b
+			}
+		}
+		if n != want {
+			return fmt.Errorf("cut at point %d: told %d times what it costs, want %d", at, n, want)
+		}
+		told := last.Usage
+		told.Output = usage.Output // of which nobody knows before the end
+		if n > 0 && p.Last().Dialect == Anthropic && told != usage {
+			return fmt.Errorf("cut at point %d: told %+v of %+v", at, last.Usage, usage)
+		}
+	}
+	return nil
+}
+
 func checkRefusals(ctx context.Context, m troupe.Model, p *Provider) error {
 	date := time.Unix(1893456000, 0).UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT")
 	faults := []Fault{

@@ -50,6 +50,7 @@ func TestFlawsAreFound(t *testing.T) {
 		"takes a stream without end": "broken streams",
 		"skips what it cannot read":  "broken streams",
 		"ignores errors":             "broken streams",
+		"hides what it costs":        "what a broken stream costs",
 		"takes any status":           "refusals",
 		"one for all":                "concurrent",
 		"holds the connection":       "leave",

@@ -87,7 +87,11 @@ func (m *reference) stream(ctx context.Context, req *troupe.Request, yield func(
 		return fmt.Errorf("status %d", res.StatusCode)
 	}
 	r := reader{flaw: m.flaw, yield: yield, reply: troupe.Reply{Message: troupe.Message{Role: troupe.Assistant}}}
-	return r.read(bufio.NewScanner(res.Body))
+	err = r.read(bufio.NewScanner(res.Body))
+	if err != nil && r.reply.Model != "" && m.flaw != "hides what it costs" {
+		r.give(troupe.Billed{Usage: r.reply.Usage})
+	}
+	return err
 }
 
 // encode is simpler than a real encoder may be: it drops reasoning of others,

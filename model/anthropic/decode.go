@@ -171,6 +171,11 @@ func (d *decoder) delta(e event) troupe.Delta {
 	return troupe.Delta{}
 }
 
+// used is what the provider has counted so far.
+func (d *decoder) used() troupe.Usage {
+	return troupe.Usage{Input: d.usage.Input, Output: d.usage.Output, CacheRead: d.usage.CacheRead, CacheWrite: d.usage.CacheWrite}
+}
+
 // reply returns the finished message. A stream that ended before its end, or
 // with a call whose end did not come, is an error.
 func (d *decoder) reply() (troupe.Reply, error) {
@@ -179,8 +184,7 @@ func (d *decoder) reply() (troupe.Reply, error) {
 	}
 	r := troupe.Reply{
 		Message: troupe.Message{Role: troupe.Assistant},
-		Usage:   troupe.Usage{Input: d.usage.Input, Output: d.usage.Output, CacheRead: d.usage.CacheRead, CacheWrite: d.usage.CacheWrite},
-		Stop:    d.stop, Model: d.model,
+		Usage:   d.used(), Stop: d.stop, Model: d.model,
 	}
 	for i, b := range d.blocks {
 		if b.kind == "tool_use" && d.half(b, i == len(d.blocks)-1) {

@@ -236,13 +236,16 @@ func (d *decoder) find(t callDelta) *call {
 	return same
 }
 
+// used is what the provider has counted so far: with most, nothing before the end.
+func (d *decoder) used() troupe.Usage { return d.usage.tokens() }
+
 // reply returns the finished message. A stream without a reason to finish was
 // cut off.
 func (d *decoder) reply() (troupe.Reply, error) {
 	if d.stop == "" {
 		return troupe.Reply{}, model.ErrCut
 	}
-	r := troupe.Reply{Message: troupe.Message{Role: troupe.Assistant}, Usage: d.usage.tokens(), Stop: d.stop, Model: d.model}
+	r := troupe.Reply{Message: troupe.Message{Role: troupe.Assistant}, Usage: d.used(), Stop: d.stop, Model: d.model}
 	if list := joinDetails(d.details); list != "" {
 		r.Message.Content = append(r.Message.Content, troupe.Opaque{Provider: d.provider + "/" + reasoningDetails, JSON: list})
 	}

@@ -157,32 +157,43 @@ func (m *completions) versioned(err error) error {
 	return err
 }
 
-// read takes the stream in and yields what is to be shown of it. It returns the
-// reply, or whether the consumer has left.
+// read takes the stream in and yields what is to be shown of it; if it breaks,
+// also what it has cost. It returns the reply, or whether the consumer has left.
 func read(events ssestream.Decoder, provider string, yield func(troupe.Chunk, error) bool) (r troupe.Reply, left bool, err error) {
 	d := decoder{provider: provider}
-	opened := false
+	opened, left, err := d.take(events, yield)
+	if err == nil && !left {
+		r, err = d.reply()
+	}
+	if err != nil && opened {
+		left = !yield(troupe.Billed{Usage: d.used()}, nil)
+	}
+	return r, left, err
+}
+
+// take takes the events in. It returns whether there was one, and whether the
+// consumer has left.
+func (d *decoder) take(events ssestream.Decoder, yield func(troupe.Chunk, error) bool) (opened, left bool, err error) {
 	for !d.done && events.Next() {
 		if !opened {
 			if opened = true; !yield(troupe.Opened{}, nil) {
-				return r, true, nil
+				return opened, true, nil
 			}
 		}
 		shown, err := d.event(events.Event().Data)
 		if err != nil {
-			return r, false, err
+			return opened, false, err
 		}
 		for _, delta := range shown {
 			if delta.Text != "" && !yield(delta, nil) {
-				return r, true, nil
+				return opened, true, nil
 			}
 		}
 	}
 	// After its reason to finish a reply is complete: what is lost with a
 	// connection that breaks then is at most the usage.
-	if err := events.Err(); err != nil && d.stop == "" {
-		return r, false, err
+	if d.stop != "" {
+		return opened, false, nil
 	}
-	r, err = d.reply()
-	return r, false, err
+	return opened, false, events.Err()
 }
