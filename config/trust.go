@@ -9,9 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
-
-	"github.com/gofrs/flock"
 )
 
 // A trustFile is the content of trust.json in the data directory: the roots
@@ -122,33 +119,27 @@ func readTrust(home string) (*trustFile, error) {
 
 // changeTrust reads, changes and writes the store, alone.
 func changeTrust(ctx context.Context, home string, change func(*trustFile)) error {
-	if err := os.MkdirAll(home, 0o700); err != nil {
-		return err
-	}
-	lock := flock.New(trustPath(home)+".lock", flock.SetPermissions(0o600))
-	defer lock.Close()
-	if _, err := lock.TryLockContext(ctx, 20*time.Millisecond); err != nil {
-		return fmt.Errorf("wait for another process: %w", err)
-	}
-	f, err := readTrust(home)
-	if err != nil {
-		return err
-	}
-	before := slices.Clone(f.Roots)
-	change(f)
-	if slices.Equal(before, f.Roots) {
-		return nil
-	}
-	data, err := json.MarshalIndent(f, "", "\t")
-	if err != nil {
-		return err
-	}
-	return replaceFile(trustPath(home), append(data, '\n'))
+	return alone(ctx, home, "trust.json.lock", func() error {
+		f, err := readTrust(home)
+		if err != nil {
+			return err
+		}
+		before := slices.Clone(f.Roots)
+		change(f)
+		if slices.Equal(before, f.Roots) {
+			return nil
+		}
+		data, err := json.MarshalIndent(f, "", "\t")
+		if err != nil {
+			return err
+		}
+		return replaceFile(trustPath(home), append(data, '\n'), 0o600)
+	})
 }
 
 // replaceFile gives path a new content. A reader sees the old one or the new.
-func replaceFile(path string, data []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".trust-*") // of mode 0600
+func replaceFile(path string, data []byte, mode fs.FileMode) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // of mode 0600
 	if err != nil {
 		return err
 	}
@@ -158,6 +149,9 @@ func replaceFile(path string, data []byte) (err error) {
 		}
 	}()
 	_, err = f.Write(data)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
 	if err == nil {
 		err = f.Sync()
 	}
