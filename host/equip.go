@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/delegate"
 	"github.com/troupe-sh/troupe/permission"
+	"github.com/troupe-sh/troupe/session"
 	"github.com/troupe-sh/troupe/tool"
 )
 
@@ -87,13 +88,18 @@ func (s *Session) equip(_ context.Context, scope delegate.Scope, d troupe.Defini
 	if err != nil {
 		return delegate.Kit{}, err
 	}
+	w := s.watch(scope.Agent, d.Name)
+	if scope.Agent == session.Lead {
+		s.leads = w
+	}
 	kit := delegate.Kit{
 		Guard: &permission.Gate{Policy: func(mode string) permission.Policy {
 			p := scope.Policy
 			p.Mode = permission.Mode(mode)
 			return p
-		}, Ask: s.asker(d.Name)},
+		}, Hook: w.before, Ask: s.asker(d.Name)},
 		BeforeTurn: s.beforeTurn(scope.Agent),
+		BeforeEnd:  w.beforeEnd,
 		Close:      func() error { return s.folder.Release(scope.Agent) },
 	}
 	files := tool.NewFiles(s.journal, 0)
@@ -103,7 +109,7 @@ func (s *Session) equip(_ context.Context, scope delegate.Scope, d troupe.Defini
 		if err != nil {
 			return delegate.Kit{}, err
 		}
-		kit.Tools = append(kit.Tools, tool.Cap(t, s.results(), 0))
+		kit.Tools = append(kit.Tools, w.wrap(tool.Cap(t, s.results(), 0)))
 	}
 	return kit, nil
 }

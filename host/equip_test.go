@@ -196,7 +196,9 @@ func TestTurns(t *testing.T) {
 		for i := range c.want {
 			p.provider.Queue(troupetest.Reply{Message: troupetest.Use(use(fmt.Sprintf("c%d", i), "Glob", map[string]any{"pattern": "*"}))})
 		}
-		s.Send("go on")
+		if err := s.Send(t.Context(), "go on"); err != nil {
+			t.Fatal(err)
+		}
 		end, err := s.Run(t.Context())
 		if !errors.Is(err, troupe.ErrMaxTurns) || end.Reason != troupe.OutOfTurns || end.Turns != c.want {
 			t.Errorf("%+v: %+v, %v", c, end, err)
@@ -249,7 +251,9 @@ func TestAutoWithoutASandboxIsTold(t *testing.T) {
 	if len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "acceptEdits") {
 		t.Errorf("warnings %q", s.Warnings)
 	}
-	s.Send("go on")
+	if err := s.Send(t.Context(), "go on"); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := s.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,9 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer s.Close()
-	s.Send("Who wrote poem.txt?")
+	if err := s.Send(ctx, "Who wrote poem.txt?"); err != nil {
+		log.Fatal(err)
+	}
 	end, err := s.Run(ctx)
 	if err != nil {
 		log.Fatal(err)

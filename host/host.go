@@ -23,6 +23,7 @@ import (
 	"github.com/troupe-sh/troupe/ask"
 	"github.com/troupe-sh/troupe/config"
 	"github.com/troupe-sh/troupe/delegate"
+	"github.com/troupe-sh/troupe/hook"
 	"github.com/troupe-sh/troupe/permission"
 	"github.com/troupe-sh/troupe/proc"
 	"github.com/troupe-sh/troupe/session"
@@ -55,6 +56,13 @@ type Options struct {
 
 	// Desk is where what needs approval is asked; nil if nobody can be asked.
 	Desk *ask.Desk
+	// Hooks have their say at points of the agents' lives; nil is none.
+	Hooks *hook.Set
+	// Tell is called with a line for the user, from any goroutine; it may be nil.
+	Tell func(line string)
+	// Watch is called with each event of the lead, from the goroutine of Run, when
+	// it is recorded: for what is in no log, the fragments of a reply. It may be nil.
+	Watch func(troupe.Event)
 
 	Env     []string // environment of the programs that tools run
 	Secrets []string // names of variables in Env that programs do not get, besides the keys of models
@@ -85,6 +93,7 @@ type Session struct {
 	lead    troupe.Config
 	begun   troupe.State
 	inbox   prompts
+	leads   *watched // the lead, by hooks
 	shared  delegate.Shared
 	scope   delegate.Scope // the lead's
 	journal *tool.Journal
@@ -220,9 +229,20 @@ func (s *Session) record(ctx context.Context, start troupe.Started, first troupe
 	}
 }
 
-// Send gives the lead a prompt of the user.
-func (s *Session) Send(prompt string) {
-	s.inbox.put(s.opts.NewID(), prompt)
+// Send gives the lead a prompt of the user. If it works, it sees the prompt at
+// its next request. Hooks are asked first; ErrBlocked says that they refuse.
+func (s *Session) Send(ctx context.Context, prompt string) error {
+	return s.Put(ctx, s.opts.NewID(), troupe.Blocks{troupe.Text(prompt)})
+}
+
+// Put is Send of a message that has an ID already, so that the same one does
+// not enter twice, and of more than text.
+func (s *Session) Put(ctx context.Context, id string, content troupe.Blocks) error {
+	content, err := s.submit(ctx, content)
+	if err == nil {
+		s.inbox.put(id, content)
+	}
+	return err
 }
 
 // Run lets the lead work until it has said its last word, a limit is reached
@@ -230,10 +250,14 @@ func (s *Session) Send(prompt string) {
 func (s *Session) Run(ctx context.Context) (end troupe.Ended, err error) {
 	ctx, done := s.running(ctx)
 	defer done()
+	s.leads.guard = hook.Guard{} // what another run came to counts no more
 	for ev, e := range s.log.Record(troupe.Run(ctx, s.lead)) {
 		if e != nil {
 			err = e
 			continue
+		}
+		if s.opts.Watch != nil {
+			s.opts.Watch(ev)
 		}
 		if ev, ok := ev.(troupe.Ended); ok {
 			end = ev

@@ -22,10 +22,10 @@ func (p *prompts) introduce(b troupe.Blocks) {
 	p.before = b
 }
 
-func (p *prompts) put(id, prompt string) {
+func (p *prompts) put(id string, content troupe.Blocks) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	m := troupe.Message{Role: troupe.User, Content: append(p.before, troupe.Text(prompt))}
+	m := troupe.Message{Role: troupe.User, Content: append(p.before, content...)}
 	p.before = nil
 	p.left = append(p.left, troupe.Received{ID: id, From: "user", Message: m})
 }

@@ -114,7 +114,9 @@ func resume(t *testing.T, s *host.Session) func(*host.Options) {
 // ask gives the session a prompt and returns how its run ended.
 func ask(t *testing.T, s *host.Session, prompt string) troupe.Ended {
 	t.Helper()
-	s.Send(prompt)
+	if err := s.Send(t.Context(), prompt); err != nil {
+		t.Fatal(err)
+	}
 	end, err := s.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -366,7 +366,9 @@ func TestDefinitionAfterResume(t *testing.T) {
 		t.Error(diff)
 	}
 	p.provider.Queue(troupetest.Reply{Message: troupetest.Use(use("r", "Read", map[string]any{"file_path": "x"}))})
-	again.Send("go on")
+	if err := again.Send(t.Context(), "go on"); err != nil {
+		t.Fatal(err)
+	}
 	if end, err := again.Run(t.Context()); !errors.Is(err, troupe.ErrMaxTurns) {
 		t.Errorf("%+v, %v", end, err)
 	}

@@ -67,7 +67,9 @@ func TestInterruptEndsTheTurnAndNotTheSession(t *testing.T) {
 	s := p.open(t, bypass)
 	s.Interrupt() // nothing runs: nothing happens
 	p.provider.Queue(troupetest.Reply{Message: troupetest.Use(use("c1", "Bash", map[string]any{"command": "echo begun > begun; sleep 1000"}))})
-	s.Send("go")
+	if err := s.Send(t.Context(), "go"); err != nil {
+		t.Fatal(err)
+	}
 	var end troupe.Ended
 	var err error
 	var wg sync.WaitGroup

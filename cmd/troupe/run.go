@@ -47,8 +47,10 @@ func (p *program) run(ctx context.Context, f *flags, args []string) error {
 	for _, w := range s.Warnings {
 		fmt.Fprintln(p.notes, "troupe: "+cli.Clean(w))
 	}
-	s.Send(prompt)
-	outcome, err := p.watch(ctx, f, s, models)
+	var outcome cli.Outcome
+	if err = s.Send(ctx, prompt); err == nil {
+		outcome, err = p.watch(ctx, f, s, models)
+	}
 	if cerr := s.Close(); cerr != nil {
 		err = errors.Join(err, cerr)
 	}
