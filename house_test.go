@@ -37,12 +37,13 @@ var mayImport = map[string]string{
 	"/session":         "/",
 	"/ask":             "/",
 	"/hook":            "/",
+	"/compact":         "/",
 	// 2: what users have written down
 	"/config": "/ /permission",
 	// 3: agents that start agents
 	"/delegate": "/ /permission /internal/schema",
 	// 4: what puts them together
-	"/host": "/ /proc /model /model/anthropic /model/openai /model/script /tool /permission /session /ask /hook /config /delegate",
+	"/host": "/ /proc /model /model/anthropic /model/openai /model/script /tool /permission /session /ask /hook /compact /config /delegate",
 	// 5: faces
 	"/internal/cli": "/ /session /ask",
 	// 6: the command

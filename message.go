@@ -85,3 +85,34 @@ func (b Blocks) Text() string {
 	}
 	return s.String()
 }
+
+// estimate returns about how many tokens n bytes of text are, rather too many.
+// A token is about four bytes of English or of code, and three of most scripts.
+func estimate(n int) int { return (n + 2) / 3 }
+
+// pictureTokens is what a large picture costs with most providers.
+const pictureTokens = 1_600
+
+// size estimates the tokens of b.
+func (b Blocks) size() (n int) {
+	for _, c := range b {
+		switch c := c.(type) {
+		case Text:
+			n += estimate(len(c))
+		case Image:
+			n += pictureTokens
+		case Thinking:
+			n += estimate(len(c.Text))
+		case Opaque:
+			n += estimate(len(c.JSON))
+		case ToolUse:
+			n += estimate(len(c.Name) + len(c.Input))
+		case ToolResult:
+			n += c.Content.size()
+		}
+	}
+	return n
+}
+
+// Size estimates how many tokens m has, rather too many than too few.
+func (m Message) Size() int { return m.Content.size() }

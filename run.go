@@ -120,6 +120,9 @@ type run struct {
 // emit applies an event and yields it.
 func (r *run) emit(e Event) error {
 	r.s.Apply(e)
+	if c, ok := e.(Compacted); ok { // it asked the model, too
+		r.usage = r.usage.Add(c.Usage)
+	}
 	if !r.yield(e, nil) {
 		return errLeft
 	}

@@ -18,6 +18,26 @@ type State struct {
 	late    []Message       // received before all had one
 	seen    map[string]bool // IDs of received messages
 	ids     map[string]bool // of all calls
+
+	counted   int // tokens of the first countedAt messages and what is before them, as the provider counted
+	countedAt int
+}
+
+// Size is about how many tokens the next request has: what the provider counted
+// with its last reply, and an estimate of what came after it, rather too high
+// than too low.
+func (s *State) Size() int {
+	n := s.counted
+	if n == 0 {
+		n = estimate(len(s.Request.System))
+		for _, t := range s.Request.Tools {
+			n += estimate(len(t.Name) + len(t.Description) + len(t.Schema))
+		}
+	}
+	for _, m := range s.Request.Messages[s.countedAt:] {
+		n += m.Content.size()
+	}
+	return n
 }
 
 // Seen reports whether the message with this ID is in the conversation.
@@ -81,6 +101,7 @@ func (s *State) compact(e Compacted) {
 		first--
 	}
 	s.Request.Messages = append([]Message{summary}, msgs[first:]...)
+	s.counted, s.countedAt = 0, 0
 }
 
 func hasResults(m Message) bool {
@@ -135,6 +156,9 @@ func (s *State) reply(e Replied) {
 		s.add(Say(User, "(The beginning of this conversation is lost.)"))
 	}
 	s.add(m)
+	if n := e.Usage.Total(); n > 0 {
+		s.counted, s.countedAt = n, len(s.Request.Messages)
+	}
 	s.open = m.ToolUses()
 	if s.open == nil {
 		return

@@ -89,8 +89,9 @@ func (s *Session) equip(_ context.Context, scope delegate.Scope, d troupe.Defini
 		return delegate.Kit{}, err
 	}
 	w := s.watch(scope.Agent, d.Name)
+	compactor := s.compacts(scope, d, w)
 	if scope.Agent == session.Lead {
-		s.leads = w
+		s.leads, s.compactor = w, compactor
 	}
 	kit := delegate.Kit{
 		Guard: &permission.Gate{Policy: func(mode string) permission.Policy {
@@ -98,8 +99,9 @@ func (s *Session) equip(_ context.Context, scope delegate.Scope, d troupe.Defini
 			p.Mode = permission.Mode(mode)
 			return p
 		}, Hook: w.before, Ask: s.asker(d.Name)},
-		BeforeTurn: s.beforeTurn(scope.Agent),
+		BeforeTurn: s.beforeTurn(scope.Agent, compactor),
 		BeforeEnd:  w.beforeEnd,
+		Rescue:     compactor.Rescue,
 		Close:      func() error { return s.folder.Release(scope.Agent) },
 	}
 	files := tool.NewFiles(s.journal, 0)

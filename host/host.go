@@ -21,6 +21,7 @@ import (
 
 	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/ask"
+	"github.com/troupe-sh/troupe/compact"
 	"github.com/troupe-sh/troupe/config"
 	"github.com/troupe-sh/troupe/delegate"
 	"github.com/troupe-sh/troupe/hook"
@@ -100,6 +101,8 @@ type Session struct {
 	env     []string
 	git     func() string  // while Open is at work: what git says of Dir
 	asking  sync.WaitGroup // for git
+
+	compactor *compact.Compactor // the lead's
 
 	mu       sync.Mutex
 	stop     context.CancelCauseFunc // of the Run at work

@@ -109,6 +109,14 @@ func (m *Models) Price(name string, u troupe.Usage) (dollars float64, known bool
 	return info.Cost(u)
 }
 
+// Window returns how many tokens a model takes in and writes in all, 0 if that
+// is not known.
+func (m *Models) Window(name string) int {
+	provider, short, _ := strings.Cut(name, "/")
+	info, _ := m.catalogue.Lookup(provider, short)
+	return info.Window
+}
+
 // KeyName is the variable from which the key for a model comes, "none" if it
 // has none.
 func (m *Models) KeyName(name string) string {

@@ -2,11 +2,16 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/compact"
+	"github.com/troupe-sh/troupe/delegate"
+	"github.com/troupe-sh/troupe/model"
 	"github.com/troupe-sh/troupe/permission"
 	"github.com/troupe-sh/troupe/session"
 )
@@ -70,13 +75,28 @@ func (s *Session) nextSwitch() (troupe.Switched, bool) {
 	return s.switches[0], true
 }
 
+// Compact has the conversation of the lead cut short before its next request, or
+// by the next Run if nothing runs. Instructions for the summary may be empty.
+func (s *Session) Compact(instructions string) { s.compactor.Ask(instructions) }
+
+// compacts returns what cuts the conversation of an agent short in time.
+func (s *Session) compacts(scope delegate.Scope, d troupe.Definition, w *watched) *compact.Compactor {
+	return compact.New(compact.Compactor{Model: scope.Model, Window: s.opts.Models.Window, Now: s.opts.Now,
+		Before:  w.beforeCompact,
+		TooLong: func(err error) bool { return errors.Is(err, model.ErrTooLong) },
+		Introduce: func(ctx context.Context, p troupe.Place) string {
+			return strings.TrimSpace(s.introduce(ctx, d, p) + "\n" + d.First)
+		}})
+}
+
 // beforeTurn is what the runtime does before each request of an agent.
-func (s *Session) beforeTurn(agent string) func(context.Context, *troupe.State) iter.Seq2[troupe.Event, error] {
-	return func(_ context.Context, state *troupe.State) iter.Seq2[troupe.Event, error] {
+func (s *Session) beforeTurn(agent string, c *compact.Compactor) func(context.Context, *troupe.State) iter.Seq2[troupe.Event, error] {
+	return func(ctx context.Context, state *troupe.State) iter.Seq2[troupe.Event, error] {
 		return func(yield func(troupe.Event, error) bool) {
-			if agent == session.Lead {
-				s.switchOver(state, yield)
+			if agent == session.Lead && !s.switchOver(state, yield) {
+				return
 			}
+			c.BeforeTurn(ctx, state)(yield)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // The data is a table of lines, their fields divided by tabs. A line that
@@ -56,14 +57,40 @@ func (p provider) models() iter.Seq2[string, string] {
 	}
 }
 
-// lookup reads the line of one model.
+// lookup reads the line of one model. Providers give a model out under a name
+// and, for each state of it, under the name with a date; the table may have one
+// or the other. Of several states the newest counts.
 func (p provider) lookup(model string) (Info, bool) {
+	var best, line string
+	short := undated(model)
+	anyState := short == model || strings.HasSuffix(model, "-latest")
 	for name, rest := range p.models() {
 		if name == model {
 			return p.info(name, strings.Split(rest, "\t")), true
 		}
+		if strings.HasPrefix(name, short) && undated(name) == short && (anyState || name == short) && name > best {
+			best, line = name, rest
+		}
 	}
-	return Info{}, false
+	if best == "" {
+		return Info{}, false
+	}
+	return p.info(model, strings.Split(line, "\t")), true
+}
+
+// undated is name without what makes a state of a model of it.
+func undated(name string) string {
+	if short, ok := strings.CutSuffix(name, "-latest"); ok {
+		return short
+	}
+	for _, layout := range []string{"-20060102", "-2006-01-02"} {
+		if at := len(name) - len(layout); at > 0 {
+			if _, err := time.Parse(layout, name[at:]); err == nil {
+				return name[:at]
+			}
+		}
+	}
+	return name
 }
 
 // info makes an Info of the fields of a line. The generator wrote them, so none

@@ -23,6 +23,23 @@ func TestLookup(t *testing.T) {
 	}
 }
 
+// A name with a date and one without mean the same model; two dates do not.
+func TestLookupOfAStateOfAModel(t *testing.T) {
+	c := model.NewCatalogue()
+	for name, want := range map[string]bool{
+		"claude-haiku-4-5": true, "claude-haiku-4-5-latest": true, "claude-haiku-4-5-20251001": true,
+		"claude-haiku-4-5-20240101": false, "claude-haiku": false, "claude-haiku-4-5-9": false, "claude-opus-4-5-20251101": true,
+	} {
+		i, ok := c.Lookup("anthropic", name)
+		if ok != want || i.Name != name || (i.Window > 0) != want || i.Priced != want {
+			t.Errorf("%s: %+v, %v", name, i, ok)
+		}
+	}
+	if i, ok := c.Lookup("openai", "gpt-4o-2024-08-06"); !ok || !i.Priced {
+		t.Errorf("%+v, %v", i, ok)
+	}
+}
+
 // The data names the two prices of a cache in different ways. Whatever it
 // does, reading is at most as dear as input, and writing at most twice as dear.
 func TestCachePrices(t *testing.T) {

@@ -48,7 +48,7 @@ func (p *program) run(ctx context.Context, f *flags, args []string) error {
 		fmt.Fprintln(p.notes, "troupe: "+cli.Clean(w))
 	}
 	var outcome cli.Outcome
-	if err = s.Send(ctx, prompt); err == nil {
+	if err = say(ctx, s, prompt); err == nil {
 		outcome, err = p.watch(ctx, f, s, models)
 	}
 	if cerr := s.Close(); cerr != nil {
@@ -61,6 +61,15 @@ func (p *program) run(ctx context.Context, f *flags, args []string) error {
 		return &failure{code: exitFailed}
 	}
 	return nil
+}
+
+// say gives the session a prompt, or does what it commands.
+func say(ctx context.Context, s *host.Session, prompt string) error {
+	if instructions, ok := strings.CutPrefix(prompt, "/compact"); ok && (instructions == "" || strings.ContainsAny(instructions[:1], " \n")) {
+		s.Compact(strings.TrimSpace(instructions))
+		return nil
+	}
+	return s.Send(ctx, prompt)
 }
 
 // check reports flags that make no sense.

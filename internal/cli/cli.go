@@ -43,8 +43,12 @@ type Text struct {
 // patience is the wait for a provider from which on a person is told of it.
 const patience = 2 * time.Second
 
-// Record implements [Face]: it tells of long waits.
+// Record implements [Face]: it tells of long waits and of what went wrong on the way.
 func (t Text) Record(r session.Record) error {
+	if ev, ok := r.Event.(troupe.NotCompacted); ok {
+		_, err := fmt.Fprintf(t.Notes, "the conversation could not be put together and stays as it is: %s\n", oneLine(ev.Err, 200))
+		return err
+	}
 	ev, ok := r.Event.(troupe.Retrying)
 	if !ok || ev.After < patience {
 		return nil

@@ -113,9 +113,33 @@ func (s *Stream) Record(r session.Record) error {
 			o["agent_id"] = a.id
 		}
 		return s.print(o)
+	case troupe.Compacting, troupe.Compacted, troupe.NotCompacted:
+		return s.compaction(a, ev)
 	case troupe.Retrying:
 		return s.print(object{"type": "system", "subtype": "api_retry", "attempt": ev.Attempt, "max_retries": ev.Of,
 			"retry_delay_ms": ev.After.Milliseconds(), "error_status": status(ev.Status), "error": ev.Cause})
+	}
+	return nil
+}
+
+// compaction prints what happens to the lead's conversation; those of other
+// agents are their own affair.
+func (s *Stream) compaction(a *agent, ev troupe.Event) error {
+	if a.call != "" {
+		return nil
+	}
+	switch ev := ev.(type) {
+	case troupe.Compacting:
+		a.size = ev.Tokens
+		return s.print(object{"type": "system", "subtype": "status", "status": "compacting"})
+	case troupe.NotCompacted:
+		return s.print(object{"type": "system", "subtype": "status", "status": nil, "compact_result": "failed", "compact_error": ev.Err})
+	case troupe.Compacted:
+		if err := s.print(object{"type": "system", "subtype": "status", "status": nil, "compact_result": "success"}); err != nil {
+			return err
+		}
+		return s.print(object{"type": "system", "subtype": "compact_boundary", "compact_metadata": object{
+			"trigger": ev.Trigger, "pre_tokens": a.size, "duration_ms": ev.Took.Milliseconds()}})
 	}
 	return nil
 }

@@ -48,6 +48,7 @@ type agent struct {
 	asked                time.Time // since when its model has the word
 	uses                 map[string]troupe.ToolUse
 	replies              int
+	size                 int // of the conversation when it was last to be cut short, in tokens
 }
 
 // deepest is how far agents are indented: a log can say anything.
@@ -83,6 +84,9 @@ func (t *Tally) Add(r session.Record) {
 		if !a.asked.IsZero() {
 			t.Waited += r.Time.Sub(a.asked)
 		}
+	case troupe.Compacted:
+		t.use(a.model, ev.Usage)
+		t.Waited += ev.Took
 	case troupe.Decided:
 		if ev.Verdict.Effect != troupe.Allow {
 			u := a.uses[ev.Use]

@@ -65,6 +65,12 @@ func (t *Timeline) lines(a *agent, ev troupe.Event) []string {
 		}
 	case troupe.Retrying:
 		return []string{fmt.Sprintf("waits %s for the provider: %s", took(ev.After), oneLine(ev.Cause, 100))}
+	case troupe.Compacting:
+		return []string{fmt.Sprintf("puts its conversation together (%s, about %s tokens)", oneLine(ev.Trigger, 20), group(ev.Tokens))}
+	case troupe.Compacted:
+		return []string{fmt.Sprintf("goes on with a summary (%s, %s tokens)", took(ev.Took), tokens(ev.Usage))}
+	case troupe.NotCompacted:
+		return []string{"keeps its conversation as it is: " + oneLine(ev.Err, 120)}
 	case troupe.Ended:
 		if ev.Reason == troupe.Done {
 			return []string{fmt.Sprintf("done: %s, %s tokens", plural(ev.Turns, "turn"), tokens(ev.Usage))}
