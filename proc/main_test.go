@@ -15,6 +15,7 @@ const roleVar = "PROC_TEST_ROLE"
 
 // TestMain fails if the tests leave a process or a goroutine.
 func TestMain(m *testing.M) {
+	Confined(os.Args, os.Environ())
 	if role := os.Getenv(roleVar); role != "" {
 		os.Exit(play(role))
 	}

@@ -14,6 +14,8 @@
 // ledger, a directory with a file for each running group, and [Sweep] ends at
 // the next start what a dead owner has left.
 //
+// A program can be confined: see [Sandbox].
+//
 // It is the one package that starts processes. Its goroutines end before Run
 // returns.
 package proc
@@ -73,6 +75,10 @@ type Command struct {
 	// Ledger is the directory in which the running group is noted for [Sweep];
 	// "" notes it nowhere.
 	Ledger string
+
+	// Sandbox confines the program to Limits; nil: it runs free.
+	Sandbox *Sandbox
+	Limits  Limits
 }
 
 // An Outcome says how a program ended.
@@ -115,7 +121,16 @@ func Run(ctx context.Context, c Command) (Outcome, error) {
 		return out, fmt.Errorf("run %s: %w", name, err)
 	}
 	cmd := c.prepare(mark)
-	g, err := start(cmd, mark)
+	if c.Sandbox != nil {
+		err = c.confine(cmd)
+	}
+	var g *group
+	if err == nil {
+		g, err = start(cmd, mark)
+	}
+	for _, f := range cmd.ExtraFiles {
+		_ = f.Close() // the program has its own
+	}
 	if err != nil {
 		note.remove()
 		return out, fmt.Errorf("run %s: %w", name, err)
@@ -124,6 +139,9 @@ func Run(ctx context.Context, c Command) (Outcome, error) {
 	note.add(g.leader)
 
 	out.Left, err = g.follow(ctx)
+	if c.Sandbox != nil {
+		out.Left -= min(out.Left, c.Sandbox.helpers())
+	}
 	var alive *SurvivorsError
 	if errors.As(err, &alive) {
 		// The note stays: a later sweep may have more luck. A program that

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/proc"
 )
 
 // The exit codes; those of signals are 128 and the signal's number.
@@ -34,6 +35,7 @@ const (
 const garbage = 200
 
 func main() {
+	proc.Confined(os.Args, os.Environ()) // the launcher of a sandbox is this program, too
 	ignorePipe()
 	ctx, caught := catch(context.Background())
 	p := &program{in: os.Stdin, out: os.Stdout, notes: os.Stderr, env: os.Environ()}
