@@ -53,14 +53,17 @@ type Question struct {
 	Call  troupe.Call
 	By    string // what makes it a question: see [troupe.Verdict]
 	Why   string
+	Rules []string // allow rules that would answer it from now on; none: it must be asked each time
 	Since time.Time
 }
 
 // An Answer ends a question. Its verdict is Allow (yes, approved, answered) or
-// Deny. Its Input is the input to call with instead.
+// Deny. Its Input is the input to call with instead; that of a Choice is the
+// call's with a field answers, an object of the answers by the texts of the
+// questions.
 type Answer struct {
 	troupe.Verdict
-	Text string // what the person wrote: the choice, or a note
+	Text string // a note of the person
 	Mode string // permission mode to work in from now on; "" leaves it
 }
 

@@ -1,24 +1,46 @@
 package host
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/ask"
+	"github.com/troupe-sh/troupe/permission"
+	"github.com/troupe-sh/troupe/tool"
 )
 
+// errAllowed ends a question that a new rule has answered.
+var errAllowed = errors.New("a new rule allows it")
+
 // asker brings what needs approval of an agent to the desk, or is nil if the
-// session has none.
-func (s *Session) asker(name string) func(context.Context, *troupe.Call, troupe.Verdict) (troupe.Verdict, error) {
+// session has none. policy is the agent's, in a mode.
+func (s *Session) asker(name string, policy func(mode string) permission.Policy) func(context.Context, *troupe.Call, troupe.Verdict) (troupe.Verdict, error) {
 	desk := s.opts.Desk
 	if desk == nil {
 		return nil
 	}
 	return func(ctx context.Context, c *troupe.Call, v troupe.Verdict) (troupe.Verdict, error) {
-		a, err := desk.Ask(ctx, ask.Question{Kind: ask.Permission, Agent: c.Agent, Name: name, Call: *c, By: v.By, Why: v.Reason})
+		q := ask.Question{Kind: ask.Permission, Agent: c.Agent, Name: name, Call: *c, By: v.By, Why: v.Reason}
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		look := func() {
+			if policy(c.Mode).Decide(c).Effect == troupe.Allow {
+				cancel(errAllowed)
+			}
+		}
+		if v.By != "hook" { // what a hook asks about no rule answers
+			q.Rules = policy(c.Mode).Suggest(c)
+			defer s.granted.wait(look)()
+			look() // a rule may have come since it was decided
+		}
+		a, err := desk.Ask(ctx, q)
 		switch {
+		case errors.Is(err, errAllowed):
+			return policy(c.Mode).Decide(c), nil
 		case errors.Is(err, ask.ErrNobody):
 			return troupe.Verdict{Effect: troupe.Deny, By: v.By, Reason: "it needs approval and nobody is there to ask: " + v.Reason}, nil
 		case err != nil:
@@ -30,5 +52,30 @@ func (s *Session) asker(name string) func(context.Context, *troupe.Call, troupe.
 			}
 		}
 		return a.Verdict, nil
+	}
+}
+
+// chooser brings the questions of an AskUserQuestion to the desk, or is nil if
+// the session has none.
+func (s *Session) chooser(name string) func(context.Context, *troupe.Call) (map[string]string, error) {
+	desk := s.opts.Desk
+	if desk == nil {
+		return nil
+	}
+	return func(ctx context.Context, c *troupe.Call) (map[string]string, error) {
+		a, err := desk.Ask(ctx, ask.Question{Kind: ask.Choice, Agent: c.Agent, Name: name, Call: *c})
+		switch {
+		case errors.Is(err, ask.ErrNobody):
+			return nil, tool.ErrNobody
+		case err != nil:
+			return nil, err
+		case a.Effect != troupe.Allow:
+			return nil, fmt.Errorf("the user did not answer: %s", cmp.Or(a.Text, a.Reason, "no reason was given"))
+		}
+		var in struct{ Answers map[string]string }
+		if err := json.Unmarshal(a.Input, &in); err != nil {
+			return nil, fmt.Errorf("the answers cannot be read: %w", err)
+		}
+		return in.Answers, nil
 	}
 }

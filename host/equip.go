@@ -93,12 +93,13 @@ func (s *Session) equip(_ context.Context, scope delegate.Scope, d troupe.Defini
 	if scope.Agent == session.Lead {
 		s.leads, s.compactor = w, compactor
 	}
+	policy := func(mode string) permission.Policy {
+		p := s.granted.add(scope.Policy)
+		p.Mode = permission.Mode(mode)
+		return p
+	}
 	kit := delegate.Kit{
-		Guard: &permission.Gate{Policy: func(mode string) permission.Policy {
-			p := scope.Policy
-			p.Mode = permission.Mode(mode)
-			return p
-		}, Hook: w.before, Ask: s.asker(d.Name)},
+		Guard:      &permission.Gate{Policy: policy, Hook: w.before, Ask: s.asker(d.Name, policy)},
 		BeforeTurn: s.beforeTurn(scope.Agent, compactor),
 		BeforeEnd:  w.beforeEnd,
 		Rescue:     compactor.Rescue,
@@ -121,7 +122,7 @@ func (s *Session) tool(name string, scope delegate.Scope, files *tool.Files, pla
 	case "Agent":
 		return delegate.NewAgent(scope)
 	case "AskUserQuestion":
-		return tool.AskUserQuestion{}, nil
+		return tool.AskUserQuestion{Ask: s.chooser(session.Lead)}, nil
 	case "Bash":
 		return &tool.Bash{Env: s.env, Output: s.output(), Ledger: ledger(s.opts.Home)}, nil
 	case "Edit":

@@ -99,6 +99,7 @@ type Session struct {
 	scope   delegate.Scope // the lead's
 	journal *tool.Journal
 	env     []string
+	granted grants
 	git     func() string  // while Open is at work: what git says of Dir
 	asking  sync.WaitGroup // for git
 

@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -12,10 +13,18 @@ import (
 //go:embed ask.md
 var askDoc string
 
-// AskUserQuestion is the tool by which the lead asks the user to choose. Nobody
-// can be asked in a run without a user, so it answers at once that there is
-// nobody and what to do instead; it never waits.
-type AskUserQuestion struct{}
+// ErrNobody is what [AskUserQuestion] is told if no user is there.
+var ErrNobody = errors.New("nobody is there to ask")
+
+// AskUserQuestion is the tool by which the lead asks the user to choose. In a
+// run without a user it answers at once that there is nobody and what to do
+// instead; it does not wait.
+type AskUserQuestion struct {
+	// Ask brings the questions of a call to the user, waits, and returns the
+	// answers by the texts of the questions. nil is a run without a user, and so is
+	// ErrNobody. Any other error is told to the model.
+	Ask func(ctx context.Context, c *troupe.Call) (map[string]string, error)
+}
 
 type askOption struct {
 	Label       string `json:"label" jsonschema:"the answer, in a few words"`
@@ -43,7 +52,7 @@ type askData struct {
 func (AskUserQuestion) Spec() troupe.ToolSpec { return define[askInput]("AskUserQuestion", askDoc) }
 
 // Call implements [troupe.Tool].
-func (AskUserQuestion) Call(_ context.Context, c *troupe.Call) (troupe.Result, error) {
+func (t AskUserQuestion) Call(ctx context.Context, c *troupe.Call) (troupe.Result, error) {
 	in, err := input[askInput](c)
 	if err != nil {
 		return troupe.Result{}, err
@@ -59,10 +68,35 @@ func (AskUserQuestion) Call(_ context.Context, c *troupe.Call) (troupe.Result, e
 			return troupe.Result{}, fmt.Errorf("question %d has %s; give 2 to 4", i+1, plural(n, "option"))
 		}
 	}
-	res := troupe.Failure("Nobody can be asked: this run has no user. Choose what is safest and easiest to undo, go on, and say in your last message " +
-		"what you have assumed. If no choice is safe, do the rest and end with the question as your last message.")
-	if res.Data, err = troupe.Encode(askData{in.Questions, map[string]string{}}); err != nil {
+	answers, err := map[string]string{}, ErrNobody
+	if t.Ask != nil {
+		answers, err = t.Ask(ctx, c)
+	}
+	if err != nil && !errors.Is(err, ErrNobody) {
+		return troupe.Result{}, err
+	}
+	res := answered(in.Questions, answers)
+	if err != nil {
+		answers = map[string]string{}
+		res = troupe.Failure("Nobody can be asked: this run has no user. Choose what is safest and easiest to undo, go on, and say in your last message " +
+			"what you have assumed. If no choice is safe, do the rest and end with the question as your last message.")
+	}
+	if res.Data, err = troupe.Encode(askData{in.Questions, answers}); err != nil {
 		return troupe.Result{}, fmt.Errorf("describe the result: %w", err)
 	}
 	return res, nil
+}
+
+// answered is what the model is told of the user's answers.
+func answered(questions []askQuestion, answers map[string]string) troupe.Result {
+	var b strings.Builder
+	b.WriteString("The user has answered:\n")
+	for _, q := range questions {
+		answer := strings.TrimSpace(answers[q.Question])
+		if answer == "" {
+			answer = "(no answer: choose yourself)"
+		}
+		fmt.Fprintf(&b, "%s\n→ %s\n", q.Question, answer)
+	}
+	return troupe.Answer(b.String())
 }
