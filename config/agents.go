@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/permission"
 )
 
 const (
@@ -177,7 +178,7 @@ func (s *agentSet) file(path string, trusted bool) *draft {
 	if d != nil {
 		d.def.Source = path
 		s.remarks(d)
-		if !trusted && width(d.def.Mode) > width("default") {
+		if !trusted && permission.Mode(d.def.Mode).Wider(permission.Default) {
 			s.l.withhold(path, "permissionMode "+d.def.Mode)
 			d.def.Mode = ""
 		}

@@ -80,7 +80,7 @@ func TestWrongFieldsRefuseTheDefinition(t *testing.T) {
 		"maxTurns: 0":                `:4: maxTurns "0"`,
 		"maxTurns: many":             `:4: maxTurns "many"`,
 		"maxTurns: 1.5":              `:4: maxTurns "1.5"`,
-		"permissionMode: plann":      `:4: permissionMode "plann"`,
+		"permissionMode: plann":      `:4: permissionMode: unknown permission mode "plann"`,
 		"model: [a]":                 ":4: model must be a text, not a list",
 		"tools: [{a: b}]":            ":4: an entry of tools must be a text",
 		"tools: {a: b}":              ":4: tools must be a text",

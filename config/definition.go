@@ -209,9 +209,9 @@ func (d *draft) mode(f field) (string, error) {
 	if err != nil || s == "" {
 		return "", err
 	}
-	mode, ok := parseMode(s)
-	if !ok {
-		return "", d.wrong(f, "permissionMode %q is not a permission mode", s)
+	mode, err := parseMode(s)
+	if err != nil {
+		return "", d.wrong(f, "permissionMode: %v", err)
 	}
 	return mode, nil
 }

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/permission"
 )
 
 // FuzzDefinition holds that any file at all is either no definition, a problem
@@ -46,7 +47,7 @@ func wantWhole(t *testing.T, d troupe.Definition) {
 	if strings.HasPrefix(d.Name, "-") || strings.ContainsAny(d.Name, ":/\\\n\x00") || !utf8.ValidString(d.Name+d.Description+d.Prompt) {
 		t.Errorf("bad name or text: %+v", d)
 	}
-	if _, ok := parseMode(d.Mode); d.Mode != "" && !ok || d.MaxTurns < 0 {
+	if _, err := parseMode(d.Mode); d.Mode != "" && err != nil || d.MaxTurns < 0 {
 		t.Errorf("bad value: %+v", d)
 	}
 	for _, w := range append(d.Tools, d.Disallowed...) {
@@ -80,7 +81,7 @@ func FuzzSettings(f *testing.F) {
 				t.Errorf("an untrusted file allows: %+v", rule)
 			}
 		}
-		if width("default") < width(l.cfg.Mode.Text) || len(l.cfg.Dirs) > 0 {
+		if permission.Mode(l.cfg.Mode.Text).Wider(permission.Default) || len(l.cfg.Dirs) > 0 {
 			t.Errorf("an untrusted file widens: %+v", l.cfg)
 		}
 	})

@@ -1,16 +1,15 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/permission"
 )
 
 // maxSettings is a limit in bytes. A parser goes as deep as brackets nest: what
@@ -302,33 +301,26 @@ func (r *settingsReader) mode(f field) {
 	if v.Text == "" {
 		return
 	}
-	mode, ok := parseMode(v.Text)
-	if !ok {
-		r.problems = append(r.problems, Problem{r.from.source, f.value.line, f.value.col,
-			fmt.Sprintf("%s %q is not a permission mode", f.key, v.Text)})
+	mode, err := parseMode(v.Text)
+	if err != nil {
+		r.problems = append(r.problems, Problem{r.from.source, f.value.line, f.value.col, f.key + ": " + err.Error()})
 		return
 	}
-	if !r.from.trusted && width(mode) > width(r.l.cfg.Mode.Text) {
+	if !r.from.trusted && permission.Mode(mode).Wider(permission.Mode(r.l.cfg.Mode.Text)) {
 		r.l.withhold(r.from.source, f.key+" "+mode)
 		return
 	}
 	r.l.cfg.Mode = Value{mode, v.Source}
 }
 
-// parseMode returns the name of a permission mode.
-func parseMode(s string) (mode string, ok bool) {
-	switch s {
-	case "manual":
-		return "default", true
-	case "default", "plan", "dontAsk", "acceptEdits", "auto", "bypassPermissions":
-		return s, true
+// parseMode returns the name of a permission mode. The mode auto is a name like
+// the others: whoever starts in it says what there is of it.
+func parseMode(s string) (string, error) {
+	mode, err := permission.ParseMode(s)
+	if err != nil && s == "auto" {
+		return s, nil
 	}
-	return "", false
-}
-
-// width orders the modes by what they let pass.
-func width(mode string) int {
-	return slices.Index([]string{"plan", "dontAsk", "default", "acceptEdits", "auto", "bypassPermissions"}, cmp.Or(mode, "default"))
+	return string(mode), err
 }
 
 func (r *settingsReader) aliases(f field) {

@@ -206,7 +206,7 @@ func TestWrongTypesCostTheirValueOnly(t *testing.T) {
 	got := w.problems(cfg)
 	for _, want := range []string{
 		":2:12: model must be a text, not a number", ":3:22: fast must be a text, not a list",
-		`:5:20: defaultMode "acceptedits"`, ":6:20: an entry of allow must be a text", ":7:30: additionalDirectories must be a list",
+		`:5:20: defaultMode: unknown permission mode "acceptedits"`, ":6:20: an entry of allow must be a text", ":7:30: additionalDirectories must be a list",
 	} {
 		wantOne(t, "problems", got, "home/.claude/settings.json"+want)
 	}

@@ -54,6 +54,13 @@ func (m Mode) Inherit(want Mode) Mode {
 	return m
 }
 
+// Wider reports whether m lets more pass than other. A mode that does not exist
+// is wider than all.
+func (m Mode) Wider(other Mode) bool {
+	width := m.orDefault().width()
+	return width < 0 || width > other.orDefault().width()
+}
+
 // width orders the modes by what they allow; -1 is a mode that does not exist.
 func (m Mode) width() int { return slices.Index(Modes(), m) }
 

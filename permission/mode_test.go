@@ -54,3 +54,20 @@ func TestInheritOnlyShrinks(t *testing.T) {
 		}
 	})
 }
+
+func TestModesFromNarrowToWide(t *testing.T) {
+	all := Modes()
+	for i, m := range all {
+		for j, other := range all {
+			if got := m.Wider(other); got != (i > j) {
+				t.Errorf("%s wider than %s: %v", m, other, got)
+			}
+		}
+		if !Mode("yolo").Wider(m) || m.Wider("yolo") != true {
+			t.Errorf("a mode that does not exist is no bound for %s, and within none", m)
+		}
+	}
+	if Mode("").Wider(Default) || Default.Wider("manual") || !AcceptEdits.Wider("") {
+		t.Error("other names of the default mode are not as wide as it")
+	}
+}
