@@ -27,12 +27,13 @@ var mayImport = map[string]string{
 	"/proc":               "",
 	"/internal/gitignore": "",
 	"/internal/schema":    "/",
+	"/internal/secret":    "",
 	// 1: parts that Run plugs in
 	"/model":           "/",
 	"/model/anthropic": "/ /model",
 	"/model/openai":    "/ /model",
 	"/model/script":    "/",
-	"/tool":            "/ /proc /internal/gitignore /internal/schema",
+	"/tool":            "/ /proc /internal/gitignore /internal/schema /internal/secret",
 	"/permission":      "/",
 	"/session":         "/",
 	"/ask":             "/",
@@ -43,7 +44,7 @@ var mayImport = map[string]string{
 	// 3: agents that start agents
 	"/delegate": "/ /permission /internal/schema",
 	// 4: what puts them together
-	"/host": "/ /proc /model /model/anthropic /model/openai /model/script /tool /permission /session /ask /hook /compact /config /delegate",
+	"/host": "/ /internal/secret /proc /model /model/anthropic /model/openai /model/script /tool /permission /session /ask /hook /compact /config /delegate",
 	// 5: faces
 	"/internal/cli": "/ /session /ask",
 	// 6: the command

@@ -112,8 +112,9 @@ func (s *Session) equip(_ context.Context, scope delegate.Scope, d troupe.Defini
 		if err != nil {
 			return delegate.Kit{}, err
 		}
-		kit.Tools = append(kit.Tools, w.wrap(tool.Cap(t, s.results(), 0)))
+		kit.Tools = append(kit.Tools, w.wrap(tool.Cap(tool.Hide(t, s.mask), s.results(), 0)))
 	}
+	kit.Guard = quietGuard{kit.Guard, s.mask}
 	return kit, nil
 }
 
@@ -124,7 +125,7 @@ func (s *Session) tool(name string, scope delegate.Scope, files *tool.Files, pla
 	case "AskUserQuestion":
 		return tool.AskUserQuestion{Ask: s.chooser(session.Lead)}, nil
 	case "Bash":
-		return &tool.Bash{Env: s.env, Output: s.output(), Ledger: ledger(s.opts.Home)}, nil
+		return &tool.Bash{Env: s.env, Output: s.output(), Mask: s.mask, Ledger: ledger(s.opts.Home)}, nil
 	case "Edit":
 		return tool.Edit{Files: files}, nil
 	case "Glob":
@@ -149,7 +150,7 @@ func (s *Session) tool(name string, scope delegate.Scope, files *tool.Files, pla
 func without(env, names []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) }) // some systems ignore case
+		return isOneOf(name, names)
 	})
 }
 

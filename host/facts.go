@@ -41,13 +41,13 @@ func (s *Session) introduce(ctx context.Context, d troupe.Definition, p troupe.P
 	}
 	fmt.Fprintf(&b, "<environment>\n%s</environment>\n", within("environment", env.String()))
 	if d.OmitContextFiles || len(s.opts.Config.Context) == 0 {
-		return b.String()
+		return s.mask.Text(b.String())
 	}
 	b.WriteString("\nThe user and the repository have written down the following for agents. Follow it where it applies to the task.\n")
 	for _, f := range s.opts.Config.Context {
 		fmt.Fprintf(&b, "<file path=%q>\n%s\n</file>\n", f.Path, within("file", strings.TrimSpace(f.Text)))
 	}
-	return b.String()
+	return s.mask.Text(b.String())
 }
 
 // within returns text that cannot end the frame in which it stands.

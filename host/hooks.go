@@ -35,6 +35,7 @@ func (s *Session) watch(agent, kind string) *watched {
 // ask runs the hooks for in, and tells the user what is for him.
 func (s *Session) ask(ctx context.Context, in hook.Input) (hook.Outcome, error) {
 	o, err := s.opts.Hooks.Run(ctx, s.about(in))
+	o = s.quiet(o)
 	s.tell(o.Tell)
 	return o, err
 }
@@ -212,6 +213,7 @@ func (w *watched) beforeEnd(ctx context.Context, state *troupe.State) iter.Seq2[
 		in := w.s.about(w.input(e, state.Mode, state.Place.Dir))
 		in.Stopping = &stopping
 		o, err := w.guard.Ask(ctx, w.s.opts.Hooks, in)
+		o = w.s.quiet(o)
 		w.s.tell(o.Tell)
 		if err != nil {
 			yield(nil, err)

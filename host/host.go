@@ -25,6 +25,7 @@ import (
 	"github.com/troupe-sh/troupe/config"
 	"github.com/troupe-sh/troupe/delegate"
 	"github.com/troupe-sh/troupe/hook"
+	"github.com/troupe-sh/troupe/internal/secret"
 	"github.com/troupe-sh/troupe/permission"
 	"github.com/troupe-sh/troupe/proc"
 	"github.com/troupe-sh/troupe/session"
@@ -100,6 +101,7 @@ type Session struct {
 	journal *tool.Journal
 	env     []string
 	granted grants
+	mask    *secret.Mask   // of what no agent, no log and no face may see
 	git     func() string  // while Open is at work: what git says of Dir
 	asking  sync.WaitGroup // for git
 
@@ -112,8 +114,9 @@ type Session struct {
 
 // Open makes a session, or takes one up again. The caller must Close it.
 func Open(ctx context.Context, o Options) (*Session, error) {
-	s := &Session{opts: o, Dir: o.Config.Dir, journal: tool.NewJournal(o.Now), env: without(o.Env, slices.Concat(o.Secrets, o.Models.Secrets()))}
-	err := s.assemble(ctx)
+	secrets := slices.Concat(o.Secrets, o.Models.Secrets())
+	s := &Session{opts: o, Dir: o.Config.Dir, journal: tool.NewJournal(o.Now), env: without(o.Env, secrets), mask: o.Models.hide(o.Env, secrets)}
+	err := s.mask.Error(s.assemble(ctx))
 	s.git = nil // agents to come ask anew
 	if err != nil {
 		s.asking.Wait()
@@ -167,7 +170,7 @@ func (s *Session) sweep(ctx context.Context) {
 }
 
 func (s *Session) warn(format string, args ...any) {
-	s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...))
+	s.Warnings = append(s.Warnings, s.mask.Text(fmt.Sprintf(format, args...)))
 }
 
 // leadDefinition is the definition that the lead follows.
@@ -190,6 +193,7 @@ func (s *Session) leadDefinition() (troupe.Definition, error) {
 	if s.opts.Append != "" {
 		d.Prompt = strings.TrimRight(d.Prompt, "\n") + "\n\n" + s.opts.Append
 	}
+	d.Prompt, d.First = s.mask.Text(d.Prompt), s.mask.Text(d.First)
 	return d, nil
 }
 
@@ -209,7 +213,8 @@ func (s *Session) share(ctx context.Context) {
 		Introduce: func(d troupe.Definition, p troupe.Place) string { return s.introduce(ctx, d, p) },
 	}
 	for _, d := range s.opts.Config.Definitions {
-		d.Prompt = strings.TrimRight(d.Prompt, "\n") + "\n" + subagentPrompt
+		d.Prompt = s.mask.Text(strings.TrimRight(d.Prompt, "\n") + "\n" + subagentPrompt)
+		d.Description, d.First = s.mask.Text(d.Description), s.mask.Text(d.First)
 		s.shared.Definitions = append(s.shared.Definitions, d)
 	}
 }
@@ -234,7 +239,8 @@ func (s *Session) record(ctx context.Context, start troupe.Started, first troupe
 }
 
 // Send gives the lead a prompt of the user. If it works, it sees the prompt at
-// its next request. Hooks are asked first; ErrBlocked says that they refuse.
+// its next request. Hooks are asked first; ErrBlocked says that they refuse. A key
+// of a provider is masked: it would be in every request from then on, and in the log.
 func (s *Session) Send(ctx context.Context, prompt string) error {
 	return s.Put(ctx, s.opts.NewID(), troupe.Blocks{troupe.Text(prompt)})
 }
@@ -242,7 +248,7 @@ func (s *Session) Send(ctx context.Context, prompt string) error {
 // Put is Send of a message that has an ID already, so that the same one does
 // not enter twice, and of more than text.
 func (s *Session) Put(ctx context.Context, id string, content troupe.Blocks) error {
-	content, err := s.submit(ctx, content)
+	content, err := s.submit(ctx, s.masked(content))
 	if err == nil {
 		s.inbox.put(id, content)
 	}

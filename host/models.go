@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/internal/secret"
 	"github.com/troupe-sh/troupe/model"
 	"github.com/troupe-sh/troupe/model/anthropic"
 	"github.com/troupe-sh/troupe/model/openai"
@@ -28,6 +29,7 @@ type Models struct {
 	now       func() time.Time
 	governors *model.Governors
 	wire      func() (wire, error) // made when a model with a server is first used
+	mask      func() *secret.Mask  // of the keys, for errors
 
 	mu   sync.Mutex
 	open map[model.Name]troupe.Model
@@ -39,9 +41,11 @@ type Models struct {
 // TROUPE_REQUEST_TIMEOUT and TROUPE_MAX_RETRIES. Aliases are names that the user gave;
 // a relative path of a script starts in dir.
 func NewModels(lookup func(string) string, aliases map[string]string, dir string, now func() time.Time, random func() float64) *Models {
-	return &Models{catalogue: model.NewCatalogue(), lookup: lookup, aliases: aliases, dir: dir, now: now,
+	m := &Models{catalogue: model.NewCatalogue(), lookup: lookup, aliases: aliases, dir: dir, now: now,
 		governors: model.NewGovernors(now, random), open: map[model.Name]troupe.Model{},
 		wire: sync.OnceValues(func() (wire, error) { return newWire(lookup) })}
+	m.mask = sync.OnceValue(func() *secret.Mask { return m.hide(nil, m.Secrets()) })
+	return m
 }
 
 // Transport returns how other servers than those of models are reached: through
@@ -143,6 +147,11 @@ func (m *Models) Stream(ctx context.Context, req *troupe.Request) iter.Seq2[trou
 		own := *req
 		own.Model = short
 		for c, err := range to.Stream(ctx, &own) {
+			err = m.mask().Error(err)
+			if again, ok := c.(troupe.Retrying); ok {
+				again.Cause = m.mask().Text(again.Cause)
+				c = again
+			}
 			if r, ok := c.(troupe.Reply); ok {
 				r.Model = provider + "/" + strings.TrimPrefix(r.Model, provider+"/")
 				c = r

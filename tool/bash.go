@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/internal/secret"
 	"github.com/troupe-sh/troupe/proc"
 )
 
@@ -38,6 +39,9 @@ type Bash struct {
 	// Output is the directory for output that is too long to be kept in
 	// memory; "" keeps none of it.
 	Output string
+	// Mask takes keys out of what commands print, before any of it is kept;
+	// nil takes out nothing.
+	Mask *secret.Mask
 	// Ledger is the directory for [proc.Command.Ledger].
 	Ledger string
 	// Timeout ends a command that sets no limit; 0 is two minutes.
@@ -94,15 +98,17 @@ func (b *Bash) Call(ctx context.Context, c *troupe.Call) (troupe.Result, error) 
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errTimeLimit)
 	defer cancel()
 	capture := &proc.Capture{Dir: b.Output, Memory: shownOutput}
+	printed := b.Mask.Writer(capture)
 	out, runErr := proc.Run(limited, proc.Command{
 		Path:   shell,
 		Args:   append(args, in.Command),
 		Dir:    c.Place.Dir,
 		Env:    b.environment(),
-		Stdout: capture,
-		Stderr: capture,
+		Stdout: printed,
+		Stderr: printed,
 		Ledger: b.Ledger,
 	})
+	_ = printed.Flush() // a capture takes all
 	end := bashEnd{Outcome: out}
 	known := errors.As(runErr, &end.survivors)
 	switch {
