@@ -16,6 +16,7 @@ import (
 	"github.com/tailscale/hujson"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/internal/statefile"
 	"github.com/troupe-sh/troupe/permission"
 )
 
@@ -50,12 +51,12 @@ func AddRules(ctx context.Context, home, path string, effect troupe.Effect, rule
 // alone calls f while no other process with the same home does the like.
 func alone(ctx context.Context, home, name string, f func() error) error {
 	if err := os.MkdirAll(home, 0o700); err != nil {
-		return err
+		return statefile.Explain(err)
 	}
 	lock := flock.New(filepath.Join(home, name), flock.SetPermissions(0o600))
 	defer lock.Close()
 	if _, err := lock.TryLockContext(ctx, 20*time.Millisecond); err != nil {
-		return fmt.Errorf("wait for another process: %w", err)
+		return fmt.Errorf("wait for another process: %w", statefile.Explain(err))
 	}
 	return f()
 }
@@ -82,7 +83,7 @@ func addRules(path, list string, rules []string) error {
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm() // others may read it, too
 	}
-	return replaceFile(path, after, mode)
+	return statefile.Replace(path, after, mode)
 }
 
 // noLink refuses a settings file, or the directory that holds it, that is a

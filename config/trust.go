@@ -6,9 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/troupe-sh/troupe/internal/statefile"
 )
 
 // A trustFile is the content of trust.json in the data directory: the roots
@@ -133,33 +134,6 @@ func changeTrust(ctx context.Context, home string, change func(*trustFile)) erro
 		if err != nil {
 			return err
 		}
-		return replaceFile(trustPath(home), append(data, '\n'), 0o600)
+		return statefile.Replace(trustPath(home), append(data, '\n'), 0o600)
 	})
-}
-
-// replaceFile gives path a new content. A reader sees the old one or the new.
-func replaceFile(path string, data []byte, mode fs.FileMode) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // of mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name()) // the first error is the one to tell
-		}
-	}()
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Chmod(mode)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	return err
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/internal/statefile"
 	"github.com/troupe-sh/troupe/permission"
 	"github.com/troupe-sh/troupe/session"
 )
@@ -106,7 +107,7 @@ func (s *Session) takeUp() (err error) {
 		return err
 	}
 	if err := copyFile(session.LogPath(s.folder.Dir, session.Lead), session.LogPath(old.Dir, session.Lead)); err != nil {
-		return errors.Join(fmt.Errorf("copy session %s: %w", old.ID, err), s.folder.Close())
+		return errors.Join(fmt.Errorf("copy session %s: %w", old.ID, statefile.Explain(err)), s.folder.Close())
 	}
 	return nil
 }

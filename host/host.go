@@ -261,6 +261,8 @@ func (s *Session) Run(ctx context.Context) (end troupe.Ended, err error) {
 	ctx, done := s.running(ctx)
 	defer done()
 	s.leads.guard = hook.Guard{} // what another run came to counts no more
+	before := s.lead.State.Turns
+	var used troupe.Usage
 	for ev, e := range s.log.Record(troupe.Run(ctx, s.lead)) {
 		if e != nil {
 			err = e
@@ -269,12 +271,15 @@ func (s *Session) Run(ctx context.Context) (end troupe.Ended, err error) {
 		if s.opts.Watch != nil {
 			s.opts.Watch(ev)
 		}
-		if ev, ok := ev.(troupe.Ended); ok {
+		switch ev := ev.(type) {
+		case troupe.Replied:
+			used = used.Add(ev.Usage)
+		case troupe.Ended:
 			end = ev
 		}
 	}
 	if end.Reason == "" { // the log could not be written
-		end = troupe.Ended{Reason: troupe.Failed, Err: err.Error()}
+		end = troupe.Ended{Reason: troupe.Failed, Err: err.Error(), Turns: s.lead.State.Turns - before, Usage: used}
 	}
 	return end, err
 }

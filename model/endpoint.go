@@ -23,6 +23,9 @@ const (
 // ErrNoKey is in the error for an endpoint whose key is not set.
 var ErrNoKey = errors.New("no key")
 
+// ErrAddress is in the error for a base URL that no request can go to.
+var ErrAddress = errors.New("no address of a server")
+
 // An Endpoint says where a model is and how to speak to it. Printing one does
 // not show its key.
 type Endpoint struct {
@@ -60,7 +63,7 @@ func (c *Catalogue) Endpoint(n Name, lookup func(string) string) (Endpoint, erro
 		return e, nil
 	case ollamaID:
 		e.Dialect, e.BaseURL = OpenAI, ollama(lookup("OLLAMA_HOST"))
-		return e, nil
+		return e, address("OLLAMA_HOST", e.BaseURL)
 	case anthropicID:
 		return c.anthropic(e, lookup)
 	case openaiID:
@@ -74,6 +77,9 @@ func (c *Catalogue) Endpoint(n Name, lookup func(string) string) (Endpoint, erro
 	if v := variable(p.address); v != "" {
 		if e.BaseURL = lookup(v); e.BaseURL == "" {
 			return e, fmt.Errorf("%s: the address of the server is not known; set %s", n.Provider, v)
+		}
+		if err := address(v, e.BaseURL); err != nil {
+			return e, err
 		}
 	}
 	if e.Key = lookup(e.KeyName); e.Key == "" {
@@ -96,7 +102,7 @@ func (c *Catalogue) anthropic(e Endpoint, lookup func(string) string) (Endpoint,
 			return e, missing(e)
 		}
 	}
-	return e, nil
+	return e, address("ANTHROPIC_BASE_URL", e.BaseURL)
 }
 
 func (c *Catalogue) openai(e Endpoint, lookup func(string) string) (Endpoint, error) {
@@ -108,7 +114,17 @@ func (c *Catalogue) openai(e Endpoint, lookup func(string) string) (Endpoint, er
 			return e, missing(e)
 		}
 	}
-	return e, nil
+	return e, address("OPENAI_BASE_URL", e.BaseURL)
+}
+
+// address checks the base URL that the user has set in a variable: what no
+// request can go to must not be tried, and tried again.
+func address(variable, base string) error {
+	u, err := url.Parse(base)
+	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" {
+		return nil
+	}
+	return fmt.Errorf("%s: %w: %s; set it to http://HOST:PORT or https://HOST, with a path if the server has one", variable, ErrAddress, bare(base))
 }
 
 func missing(e Endpoint) error {

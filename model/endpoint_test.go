@@ -85,3 +85,27 @@ func TestEndpointHidesKey(t *testing.T) {
 		t.Errorf("a secret is shown: %s", all)
 	}
 }
+
+// What no request can go to is told when the model is chosen, with the variable
+// that says so and without what may be secret in it.
+func TestAddresses(t *testing.T) {
+	c := model.NewCatalogue()
+	for variable, name := range map[string]model.Name{
+		"ANTHROPIC_BASE_URL": {Provider: "anthropic", Model: "m"}, "OPENAI_BASE_URL": {Provider: "openai", Model: "m"}, "OLLAMA_HOST": {Provider: "ollama", Model: "m"},
+	} {
+		for _, bad := range []string{"not a url", "ftp://host", "http://", "http://user:secret@", "https:///path", "http://[::1", "file:///x"} {
+			_, err := c.Endpoint(name, func(v string) string {
+				if v == variable {
+					return bad
+				}
+				return ""
+			})
+			if variable == "OLLAMA_HOST" && (bad == "http://" || bad == "http://user:secret@" || bad == "https:///path") {
+				continue // its host may be left out
+			}
+			if !errors.Is(err, model.ErrAddress) || !strings.Contains(err.Error(), variable) || !strings.Contains(err.Error(), "https://HOST") || strings.Contains(err.Error(), "secret") {
+				t.Errorf("%s=%s: %v", variable, bad, err)
+			}
+		}
+	}
+}

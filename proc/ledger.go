@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/troupe-sh/troupe/internal/statefile"
 )
 
 // The ledger is a directory with one file for each running group, MARK.json.
@@ -100,7 +102,7 @@ func (n *note) add(leader Identity) {
 func (n *note) remove() {
 	if n != nil {
 		_ = n.file.Close()
-		_ = os.Remove(n.path)
+		_ = statefile.Remove(n.path)
 	}
 }
 
@@ -189,7 +191,7 @@ func sweepNote(path string) (ended int, swept bool, err error) {
 			return ended, false, err
 		}
 	}
-	if err := os.Remove(path); err != nil {
+	if err := statefile.Remove(path); err != nil {
 		return ended, false, err
 	}
 	return ended, true, nil

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/troupe-sh/troupe/internal/statefile"
 )
 
 // ErrNoSandbox reports that nothing here confines programs.
@@ -137,7 +139,7 @@ func (s *Sandbox) try(ctx context.Context, parent string, env []string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
+	defer func() { _ = statefile.RemoveAll(dir) }()
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return err
 	}

@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/gofrs/flock"
+
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/internal/statefile"
 )
 
 // Info is what a list of sessions shows.
@@ -26,22 +30,16 @@ type Info struct {
 }
 
 // List returns the sessions below root, the newest first. Project, if not "",
-// names the directory whose sessions are wanted.
+// names the directory whose sessions are wanted. What cannot be read is told in
+// the error, and the others are returned all the same.
 func List(root, project string) ([]Info, error) {
-	pattern := filepath.Join(escape(root), "*", "*", "lead.jsonl")
-	if project != "" {
-		pattern = filepath.Join(escape(root), ProjectName(project), "*", "lead.jsonl")
-	}
-	paths, err := filepath.Glob(pattern)
-	if err != nil {
-		return nil, fmt.Errorf("list sessions: %w", err)
-	}
+	dirs, lost := folders(root, project)
 	var out []Info
-	for _, p := range paths {
-		if !validID(filepath.Base(filepath.Dir(p))) {
-			continue // not one of ours, or the rest of one that was removed
+	for _, dir := range dirs {
+		info, err := describe(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it has not begun, or was removed just now
 		}
-		info, err := describe(filepath.Dir(p))
 		if err != nil { // one that cannot be read must not hide the others
 			if errors.Is(err, ErrNewer) {
 				err = ErrNewer
@@ -51,12 +49,46 @@ func List(root, project string) ([]Info, error) {
 		out = append(out, info)
 	}
 	slices.SortStableFunc(out, func(a, b Info) int { return b.Last.Compare(a.Last) })
-	return out, nil
+	return out, lost
 }
 
-// escape keeps characters in a path from being taken for a pattern.
-func escape(path string) string {
-	return strings.NewReplacer(`*`, `[*]`, `?`, `[?]`, `[`, `[[]`).Replace(path)
+// folders returns the directories of the sessions below root, all of them or
+// those of one project. What cannot be looked into is told in the error: it
+// may hold sessions. What does not exist holds none.
+func folders(root, project string) ([]string, error) {
+	projects := []string{ProjectName(project)}
+	if project == "" {
+		entries, err := os.ReadDir(root)
+		if err != nil {
+			return nil, unlisted(err)
+		}
+		projects = nil
+		for _, e := range entries {
+			if !e.Type().IsRegular() { // it may be a link
+				projects = append(projects, e.Name())
+			}
+		}
+	}
+	var out []string
+	var errs []error
+	for _, p := range projects {
+		entries, err := os.ReadDir(filepath.Join(root, p))
+		errs = append(errs, unlisted(err))
+		for _, e := range entries {
+			if !e.Type().IsRegular() && validID(e.Name()) { // else not one of ours, or the rest of one that was removed
+				out = append(out, filepath.Join(root, p, e.Name()))
+			}
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// unlisted is the error of a directory that cannot be looked into.
+func unlisted(err error) error {
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("list sessions: %w; make it readable, or set TROUPE_HOME to another directory", err)
 }
 
 // describe reads the first records of a session, and its last: a list must not
@@ -144,18 +176,21 @@ func Find(root, id string) (Info, error) {
 	if !validID(id) {
 		return Info{}, fmt.Errorf("%q: %w", id, ErrNotFound)
 	}
-	paths, err := filepath.Glob(filepath.Join(escape(root), "*", id+"*"))
-	if err != nil {
-		return Info{}, fmt.Errorf("find session: %w", err)
-	}
+	dirs, lost := folders(root, "")
 	var found []string
-	for _, p := range paths {
+	for _, p := range dirs {
 		if filepath.Base(p) == id {
 			return describe(p)
+		}
+		if !strings.HasPrefix(filepath.Base(p), id) {
+			continue
 		}
 		if _, err := os.Stat(LogPath(p, Lead)); err == nil {
 			found = append(found, p)
 		}
+	}
+	if lost != nil { // what was meant may be there
+		return Info{}, lost
 	}
 	switch len(found) {
 	case 0:
@@ -177,15 +212,30 @@ func Remove(dir string) error {
 		return err
 	}
 	// Under its name it is gone at once: nobody can open what is half removed.
-	// Where an open file keeps a directory from being renamed, it goes in place.
 	gone := filepath.Join(filepath.Dir(dir), removed+filepath.Base(dir))
-	if err := os.Rename(dir, gone); err != nil {
-		gone = dir
+	if os.Rename(dir, gone) == nil {
+		err = errors.Join(statefile.RemoveAll(gone), lock.Close())
+	} else {
+		err = removeInPlace(dir, lock)
 	}
-	if err := errors.Join(os.RemoveAll(gone), lock.Close()); err != nil {
-		return fmt.Errorf("remove session: %w", err)
+	if err != nil {
+		return fmt.Errorf("remove session: %w", statefile.Explain(err))
 	}
 	return nil
+}
+
+// removeInPlace removes a session where its directory cannot be renamed: on
+// Windows the open lock keeps it from that, and from being removed. So the lock
+// goes last, after it is closed.
+func removeInPlace(dir string, lock *flock.Flock) error {
+	entries, err := os.ReadDir(dir)
+	errs := []error{err}
+	for _, e := range entries {
+		if e.Name() != filepath.Base(lock.Path()) {
+			errs = append(errs, statefile.RemoveAll(filepath.Join(dir, e.Name())))
+		}
+	}
+	return errors.Join(append(errs, lock.Close(), statefile.RemoveAll(dir))...)
 }
 
 // removed begins the name of a session that is being deleted. No ID does.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/internal/statefile"
 )
 
 // version is the schema version of a log, in its first record.
@@ -73,15 +74,15 @@ func (f *Folder) Release(agent string) error {
 // open opens the file at its end. The caller holds the folder's lock.
 func (l *Log) open() (err error) {
 	if l.f, err = os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
-		return fmt.Errorf("%w: %w", ErrLog, err)
+		return unwritten(err)
 	}
 	if l.size, err = l.f.Seek(0, io.SeekEnd); err != nil {
-		return errors.Join(fmt.Errorf("%w: %w", ErrLog, err), l.f.Close())
+		return errors.Join(unwritten(err), l.f.Close())
 	}
 	if l.size > 0 {
 		var last [1]byte
 		if _, err := l.f.ReadAt(last[:], l.size-1); err != nil {
-			return errors.Join(fmt.Errorf("%w: %w", ErrLog, err), l.f.Close())
+			return errors.Join(unwritten(err), l.f.Close())
 		}
 		l.torn = last[0] != '\n'
 	}
@@ -113,20 +114,20 @@ func (l *Log) Append(ev troupe.Event) error {
 	}
 	if sent, ok := ev.(troupe.Sent); ok {
 		if err := l.f.Sync(); err != nil {
-			return fmt.Errorf("%w: %w", ErrLog, err)
+			return unwritten(err)
 		}
 		if err := l.sent.add(l.folder.tick(), sent.Body); err != nil {
-			return fmt.Errorf("%w: %w", ErrLog, err)
+			return unwritten(err)
 		}
 		return nil
 	}
 	if err := l.write(ev); err != nil {
-		return fmt.Errorf("%w: %w", ErrLog, err)
+		return unwritten(err)
 	}
 	l.folder.wake()
 	if _, end := ev.(troupe.Ended); end {
 		if err := l.f.Sync(); err != nil {
-			return fmt.Errorf("%w: %w", ErrLog, err)
+			return unwritten(err)
 		}
 	}
 	return nil
@@ -148,10 +149,29 @@ func (l *Log) write(ev troupe.Event) error {
 	if l.torn {
 		b = append([]byte{'\n'}, b...)
 	}
-	n, err := l.f.Write(append(b, '\n'))
+	n, err := appendWhole(l.f, append(b, '\n'))
 	l.size += int64(n)
 	l.torn = err != nil && (n > 0 || l.torn) // half a record must not be joined by the next
 	return err
+}
+
+// unwritten is the error of a log that cannot be written.
+func unwritten(err error) error {
+	return fmt.Errorf("%w: %w", ErrLog, statefile.Explain(err))
+}
+
+// appendWhole writes b at the end of f, which nobody else writes, and returns
+// how much of it is there. If there is no room for all of it, none of it stays,
+// unless the system cannot take it back either.
+func appendWhole(f *os.File, b []byte) (n int, err error) {
+	n, err = f.Write(b)
+	if err == nil || n == 0 {
+		return n, err
+	}
+	if end, serr := f.Seek(0, io.SeekEnd); serr == nil && f.Truncate(end-int64(n)) == nil {
+		n = 0
+	}
+	return n, err
 }
 
 // Record passes the events of a run through, each after it is in the log. If

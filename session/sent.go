@@ -53,7 +53,7 @@ func (s *sentFile) add(now time.Time, body []byte) error {
 		return err
 	}
 	// The newline in front ends a line that was torn before.
-	if _, err := s.f.Write(append(append([]byte{'\n'}, b...), '\n')); err != nil {
+	if _, err := appendWhole(s.f, append(append([]byte{'\n'}, b...), '\n')); err != nil {
 		s.last = nil // what is in the file is not known: the next one is written whole
 		return err
 	}

@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/troupe-sh/troupe/internal/statefile"
 )
 
 // Lead is the ID of the agent that a session is about.
@@ -65,13 +67,13 @@ func Create(root, project, id string, now func() time.Time) (*Folder, error) {
 	}
 	dir := Path(root, project, id)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
-		return nil, fmt.Errorf("make the session's directory (set TROUPE_HOME to a directory you can write): %w", err)
+		return nil, fmt.Errorf("make the session's directory: %w", statefile.Explain(err))
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return nil, fmt.Errorf("%s: %w", id, ErrExists)
 		}
-		return nil, fmt.Errorf("make the session's directory (set TROUPE_HOME to a directory you can write): %w", err)
+		return nil, fmt.Errorf("make the session's directory: %w", statefile.Explain(err))
 	}
 	return Open(dir, now)
 }
@@ -97,7 +99,7 @@ func Open(dir string, now func() time.Time) (*Folder, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "agents"), 0o700); err != nil {
-		return nil, errors.Join(err, lock.Close())
+		return nil, errors.Join(fmt.Errorf("make the directory of the agents: %w", statefile.Explain(err)), lock.Close())
 	}
 	return &Folder{Dir: dir, ID: filepath.Base(dir), now: now, lock: lock}, nil
 }
@@ -107,12 +109,13 @@ func Open(dir string, now func() time.Time) (*Folder, error) {
 func acquire(dir string) (*flock.Flock, error) {
 	path := filepath.Join(dir, "lock")
 	lock := flock.New(path, flock.SetPermissions(0o600))
-	ok, err := lock.TryLock()
+	ok := false
+	err := statefile.Retry(func() (err error) { ok, err = lock.TryLock(); return err })
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("%s: %w", filepath.Base(dir), ErrNotFound)
 		}
-		return nil, fmt.Errorf("lock session %s: %w", filepath.Base(dir), err)
+		return nil, fmt.Errorf("lock session %s: %w", filepath.Base(dir), statefile.Explain(err))
 	}
 	owner := filepath.Join(dir, "owner")
 	if !ok {
@@ -124,7 +127,7 @@ func acquire(dir string) (*flock.Flock, error) {
 		return nil, errors.Join(fmt.Errorf("%s: %w", filepath.Base(dir), ErrNotFound), lock.Close())
 	}
 	if err := os.WriteFile(owner, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600); err != nil {
-		return nil, errors.Join(fmt.Errorf("open session %s: %w", filepath.Base(dir), err), lock.Close())
+		return nil, errors.Join(fmt.Errorf("open session %s: %w", filepath.Base(dir), statefile.Explain(err)), lock.Close())
 	}
 	return lock, nil
 }

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/internal/statefile"
 )
 
 // DefaultLimit is the number of characters that a result has at most unless
@@ -126,7 +127,7 @@ func (c capped) save(call *troupe.Call, text string) (path string, err error) {
 			return "", err
 		}
 		if err := writeText(f, text); err != nil {
-			os.Remove(path)
+			_ = statefile.Remove(path) // the first error is the one to tell
 			return "", err
 		}
 		return path, nil

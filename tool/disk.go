@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/troupe-sh/troupe/internal/statefile"
 )
 
 // maxFileSize is the size in bytes up to which a file can be changed, since
@@ -223,14 +225,22 @@ func replaceFile(ctx context.Context, path string, old snapshot, content []byte)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temp) // fails when it has become the file
+	defer statefile.Remove(temp) // fails when it has become the file
 	if err := keepOwner(temp, old.info); err != nil {
 		return overwriteFile(path, old, content)
 	}
 	if err := os.Chmod(temp, old.info.Mode()); err != nil {
 		return cause(err)
 	}
-	return cause(moveOver(ctx, temp, path, func() error { return old.still(path) }))
+	return cause(statefile.Retry(func() error { // an editor or an indexer may have it open
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := old.still(path); err != nil {
+			return err
+		}
+		return os.Rename(temp, path)
+	}))
 }
 
 // createFile makes a new file at path and the directories above it. It never
@@ -243,7 +253,7 @@ func createFile(path string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temp)
+	defer statefile.Remove(temp)
 	err = os.Link(temp, path)
 	if err == nil {
 		return nil
@@ -255,7 +265,7 @@ func createFile(path string, content []byte) error {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return ErrChanged
 	}
-	return cause(os.Rename(temp, path))
+	return cause(statefile.Rename(temp, path))
 }
 
 // writeTemp writes content to a new file in dir, down to the disk.
@@ -273,7 +283,7 @@ func writeTemp(dir string, mode fs.FileMode, content []byte) (name string, err e
 		err = cerr
 	}
 	if err != nil {
-		os.Remove(name)
+		_ = statefile.Remove(name) // the first error is the one to tell
 		return "", fmt.Errorf("temporary file beside it: %w", cause(err))
 	}
 	return name, nil

@@ -3,7 +3,6 @@
 package tool
 
 import (
-	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -72,12 +71,4 @@ func keepOwner(path string, info fs.FileInfo) error {
 		return nil
 	}
 	return os.Lchown(path, int(want.Uid), int(want.Gid))
-}
-
-// moveOver renames temp to path if check still allows it.
-func moveOver(_ context.Context, temp, path string, check func() error) error {
-	if err := check(); err != nil {
-		return err
-	}
-	return os.Rename(temp, path)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/host"
 	"github.com/troupe-sh/troupe/internal/cli"
+	"github.com/troupe-sh/troupe/internal/statefile"
 	"github.com/troupe-sh/troupe/proc"
 	"github.com/troupe-sh/troupe/session"
 )
@@ -93,7 +94,7 @@ func (p *program) newDemo(script string) (*demo, error) {
 	d.repo, d.home = filepath.Join(d.root, "rota"), filepath.Join(d.root, "home")
 	d.script = filepath.Join(d.root, "demo.json")
 	if err := d.lay(play); err != nil {
-		return nil, errors.Join(fmt.Errorf("lay out the demo: %w", err), os.RemoveAll(made))
+		return nil, errors.Join(fmt.Errorf("lay out the demo: %w", err), statefile.RemoveAll(made))
 	}
 	d.env = d.environment()
 	return d, nil
@@ -266,7 +267,7 @@ func (d *demo) end(green, keep bool) error {
 		fmt.Fprintf(out, "Kept: %s\n", d.root)
 		return nil
 	}
-	if err := os.RemoveAll(d.root); err != nil {
+	if err := statefile.RemoveAll(d.root); err != nil {
 		return fmt.Errorf("remove the demo's files: %w", err)
 	}
 	fmt.Fprintf(out, "Removed the repository and the logs (--keep keeps them).\n")

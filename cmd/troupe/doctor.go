@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-sh/troupe/config"
 	"github.com/troupe-sh/troupe/host"
 	"github.com/troupe-sh/troupe/internal/cli"
+	"github.com/troupe-sh/troupe/internal/statefile"
 	"github.com/troupe-sh/troupe/permission"
 	"github.com/troupe-sh/troupe/proc"
 )
@@ -100,7 +101,7 @@ func writable(home string) finding {
 		return f
 	}
 	_ = probe.Close()
-	if err := os.Remove(probe.Name()); err != nil {
+	if err := statefile.Remove(probe.Name()); err != nil {
 		f.detail = err.Error()
 		return f
 	}

@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -54,7 +55,10 @@ func main() {
 func catch(parent context.Context) (ctx context.Context, caught func() syscall.Signal) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, endings()...)
+	// What was ignored before we came stays so: nohup means it.
+	if ends := slices.DeleteFunc(endings(), signal.Ignored); len(ends) > 0 {
+		signal.Notify(signals, ends...)
+	}
 	first := make(chan syscall.Signal, 1)
 	go func() { // lives as long as the program
 		s, _ := (<-signals).(syscall.Signal)

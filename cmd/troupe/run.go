@@ -18,6 +18,7 @@ import (
 	"github.com/troupe-sh/troupe/config"
 	"github.com/troupe-sh/troupe/host"
 	"github.com/troupe-sh/troupe/internal/cli"
+	"github.com/troupe-sh/troupe/internal/statefile"
 	"github.com/troupe-sh/troupe/permission"
 	"github.com/troupe-sh/troupe/session"
 )
@@ -41,6 +42,9 @@ func (p *program) run(ctx context.Context, f *flags, args []string) error {
 		return err
 	}
 	s, models, err := p.open(ctx, f)
+	if errors.Is(err, statefile.ErrFull) { // nobody used anything in a wrong way
+		return &failure{exitFailed, err}
+	}
 	if err != nil {
 		return err
 	}

@@ -62,11 +62,8 @@ func (p *program) listSessions(all bool) error {
 			return fmt.Errorf("the working directory: %w", err)
 		}
 	}
-	found, err := session.List(host.Sessions(home), dir)
-	if err != nil {
-		return err
-	}
-	if len(found) == 0 {
+	found, lost := session.List(host.Sessions(home), dir)
+	if len(found) == 0 && lost == nil {
 		fmt.Fprintln(p.notes, "no sessions here yet (--all shows those of other directories)")
 		return nil
 	}
@@ -78,7 +75,10 @@ func (p *program) listSessions(all bool) error {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s%s\n", s.ID, s.Last.Local().Format(time.DateTime), cli.Clean(s.Model), where, oneLine(s.Prompt, 60))
 	}
-	return w.Flush()
+	if err := errors.Join(w.Flush(), lost); err != nil {
+		return &failure{exitFailed, err}
+	}
+	return nil
 }
 
 func oneLine(s string, limit int) string {
