@@ -27,8 +27,9 @@ type (
 		From    string
 		Message Message
 	}
-	// Sent carries the exact bytes of a request's body, before they go out.
-	Sent struct{ Body []byte }
+	// Sent carries the exact bytes of a request's body, before they go out: see
+	// [Sending].
+	Sent Sending
 	// Streaming carries a fragment of the reply in progress.
 	Streaming struct{ Delta }
 	// Replied carries a finished assistant message, or what there was of it

@@ -18,7 +18,15 @@ type Request struct {
 	Tools     []ToolSpec
 	Messages  []Message
 	MaxTokens int `json:",omitempty"` // of the reply; 0 is the model's default
+	// Scratch is for the provider: what it may keep from one request of the
+	// conversation to the next. It changes nothing about the request; nil is
+	// none. Who copies a request for another conversation leaves it out.
+	Scratch *Scratch `json:"-"`
 }
+
+// A Scratch is memory of a provider between the requests of one conversation,
+// which come one after another.
+type Scratch struct{ Value any }
 
 // A ToolSpec is the part of a tool that the model sees. Schema is a JSON
 // schema of type object.
@@ -60,8 +68,15 @@ type Chunk interface{ chunk() }
 
 type (
 	// Sending carries the body of the request as it is about to go out. It
-	// must not be changed.
-	Sending struct{ Body []byte }
+	// must not be changed, and is good until the next request of the
+	// conversation: who keeps it copies it. Bodies of one Series, which is
+	// compared with ==, begin with the Same bytes of the one before; nil and 0
+	// say nothing.
+	Sending struct {
+		Body   []byte
+		Series any
+		Same   int
+	}
 	// Opened says that the provider has read the prompt and answers.
 	Opened struct{}
 	// Delta is a fragment of text to show; it is not stored.

@@ -114,6 +114,7 @@ type run struct {
 	stop  string
 	sent  *Request // the last one
 
+	scratch Scratch
 	refused bool // the last request came to no reply
 }
 
@@ -261,6 +262,7 @@ func (r *run) receive(ctx context.Context) (fresh bool, err error) {
 // ask sends the conversation as it is now and returns the reply, cleaned.
 func (r *run) ask(ctx context.Context) (Reply, error) {
 	req := r.s.Request
+	req.Scratch = &r.scratch
 	r.sent, r.refused = &req, false
 	partial := ""
 	for chunk, err := range r.c.Model.Stream(ctx, &req) {

@@ -1,7 +1,6 @@
 package model
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -63,13 +62,16 @@ func Client(c *http.Client) *http.Client {
 	return &own
 }
 
-// Post sends body to url with the given headers, between [Exchange.Start] and
+// Post sends the body of d to url with the given headers, between [Exchange.Start] and
 // the reading of the stream that it returns. Its error is for [Exchange.Fail].
-func (x *Exchange) Post(ctx context.Context, c *http.Client, url string, header http.Header, body []byte) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+func (x *Exchange) Post(ctx context.Context, c *http.Client, url string, header http.Header, d *Draft) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, http.NoBody)
 	if err != nil {
 		return nil, err
 	}
+	req.ContentLength = int64(len(d.Body()))
+	req.GetBody = func() (io.ReadCloser, error) { return d.Reader(), nil }
+	req.Body = d.Reader()
 	for name, values := range header {
 		req.Header[name] = values
 	}

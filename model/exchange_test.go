@@ -303,7 +303,7 @@ func TestFinish(t *testing.T) {
 			for range n {
 				x := &model.Exchange{Provider: "acme", URL: server.URL}
 				ctx, stop := x.Start(t.Context())
-				res, err := x.Post(ctx, client, server.URL, nil, nil)
+				res, err := x.Post(ctx, client, server.URL, nil, new(model.Draft))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -39,7 +39,7 @@ func through(t *testing.T, base string, header http.Header, pairs ...string) err
 	x := &model.Exchange{Provider: "acme", URL: base, KeyName: "ACME_API_KEY"}
 	ctx, stop := x.Start(t.Context())
 	defer stop()
-	res, err := x.Post(ctx, model.Client(client), base+"/v1", header, nil)
+	res, err := x.Post(ctx, model.Client(client), base+"/v1", header, new(model.Draft))
 	if err != nil {
 		return x.Fail(ctx, err)
 	}

@@ -116,7 +116,7 @@ func (l *Log) Append(ev troupe.Event) error {
 		if err := l.f.Sync(); err != nil {
 			return unwritten(err)
 		}
-		if err := l.sent.add(l.folder.tick(), sent.Body); err != nil {
+		if err := l.sent.add(l.folder.tick(), sent); err != nil {
 			return unwritten(err)
 		}
 		return nil

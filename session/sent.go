@@ -1,11 +1,13 @@
 package session
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"iter"
 	"os"
 	"strings"
@@ -24,9 +26,12 @@ type Request struct {
 // the one before, so only what follows their common prefix is written: the
 // file grows with the conversation, not with its square.
 type sentFile struct {
-	path string
-	f    *os.File
-	last []byte
+	path   string
+	f      *os.File
+	last   []byte
+	series any // of the last
+	hashed int // bytes of the last that sum is of
+	sum    hash.Cloner
 }
 
 type sentLine struct {
@@ -38,7 +43,8 @@ type sentLine struct {
 
 func sentPath(log string) string { return strings.TrimSuffix(log, ".jsonl") + ".sent.jsonl" }
 
-func (s *sentFile) add(now time.Time, body []byte) error {
+func (s *sentFile) add(now time.Time, sent troupe.Sent) error {
+	body := sent.Body
 	if s.f == nil {
 		f, err := os.OpenFile(s.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		if err != nil {
@@ -46,34 +52,64 @@ func (s *sentFile) add(now time.Time, body []byte) error {
 		}
 		s.f = f
 	}
-	keep := commonPrefix(s.last, body)
-	sum := sha256.Sum256(body)
-	b, err := troupe.Encode(sentLine{now, keep, hex.EncodeToString(sum[:]), string(body[keep:])})
+	same := 0
+	if sent.Series != nil && sent.Series == s.series {
+		same = min(sent.Same, len(s.last), len(body))
+	}
+	keep := commonPrefix(s.last, body, same)
+	sum, err := s.sumOf(body, keep)
+	if err != nil {
+		return err
+	}
+	b, err := troupe.Encode(sentLine{now, keep, hex.EncodeToString(sum), string(body[keep:])})
 	if err != nil {
 		return err
 	}
 	// The newline in front ends a line that was torn before.
 	if _, err := appendWhole(s.f, append(append([]byte{'\n'}, b...), '\n')); err != nil {
-		s.last = nil // what is in the file is not known: the next one is written whole
+		s.forget() // what is in the file is not known: the next one is written whole
 		return err
 	}
-	s.last = append(s.last[:keep], body[keep:]...)
+	s.last, s.series = append(s.last[:keep], body[keep:]...), sent.Series
 	return nil
 }
+
+// sumOf returns the SHA-256 of body, of which the first keep bytes are those of
+// the last one. What was hashed of those already is not hashed again.
+func (s *sentFile) sumOf(body []byte, keep int) ([]byte, error) {
+	if s.sum == nil || s.hashed > keep {
+		s.sum, s.hashed = sha256.New().(hash.Cloner), 0
+	}
+	s.sum.Write(body[s.hashed:keep])
+	s.hashed = keep
+	whole, err := s.sum.Clone()
+	if err != nil {
+		return nil, fmt.Errorf("copy the checksum so far: %w", err)
+	}
+	whole.Write(body[keep:])
+	return whole.Sum(nil), nil
+}
+
+func (s *sentFile) forget() { *s = sentFile{path: s.path, f: s.f} }
 
 func (s *sentFile) close() error {
 	if s.f == nil {
 		return nil
 	}
 	err := s.f.Close()
-	s.f, s.last = nil, nil
+	s.f = nil
+	s.forget()
 	return err
 }
 
 // commonPrefix returns how many bytes a and b have in common at the
-// beginning, less what would cut a character.
-func commonPrefix(a, b []byte) int {
-	n := 0
+// beginning, less what would cut a character. The first same are known to be.
+func commonPrefix(a, b []byte, same int) int {
+	const piece = 512 // bytes that are compared at once
+	n := same
+	for n+piece <= min(len(a), len(b)) && bytes.Equal(a[n:n+piece], b[n:n+piece]) {
+		n += piece
+	}
 	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++
 	}

@@ -8,9 +8,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/troupe-sh/troupe"
 )
@@ -62,15 +65,15 @@ func TestHalfARecordIsNotJoinedByTheNext(t *testing.T) {
 
 func TestARequestAfterOneThatCouldNotBeWrittenIsWhole(t *testing.T) {
 	s := &sentFile{path: filepath.Join(t.TempDir(), "x.sent.jsonl")}
-	if err := s.add(time.Now(), []byte("one")); err != nil {
+	if err := s.add(time.Now(), troupe.Sent{Body: []byte("one")}); err != nil {
 		t.Fatal(err)
 	}
 	_ = s.f.Close()
-	if err := s.add(time.Now(), []byte("one two")); err == nil {
+	if err := s.add(time.Now(), troupe.Sent{Body: []byte("one two")}); err == nil {
 		t.Fatal("a closed file was written")
 	}
 	s.f = nil
-	if err := s.add(time.Now(), []byte("one two three")); err != nil {
+	if err := s.add(time.Now(), troupe.Sent{Body: []byte("one two three")}); err != nil {
 		t.Fatal(err)
 	}
 	_ = s.close()
@@ -83,4 +86,47 @@ func TestARequestAfterOneThatCouldNotBeWrittenIsWhole(t *testing.T) {
 	if err := json.Unmarshal(lines[len(lines)-1], &last); err != nil || last.Keep != 0 {
 		t.Errorf("it builds on what may not be there: %s, %v", raw, err)
 	}
+}
+
+// Bodies that share their beginning with the one before are written as what is
+// new in them, whoever tells how much that is; what is read is what was sent.
+func TestBodiesOfASeriesComeBackAsTheyWere(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp("", "sent")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		s := sentFile{path: sentPath(LogPath(dir, Lead))}
+		var want [][]byte
+		var last [2][]byte // by series
+		for range rapid.IntRange(1, 12).Draw(t, "requests") {
+			series := rapid.IntRange(0, 1).Draw(t, "series")
+			before := last[series]
+			same := rapid.IntRange(0, len(before)).Draw(t, "same")
+			body := append(slices.Clone(before[:same]), rapid.SliceOfN(rapid.SampledFrom([]byte("abcd")), 0, 1500).Draw(t, "rest")...)
+			sent := troupe.Sent{Body: body}
+			if rapid.Bool().Draw(t, "told") {
+				sent.Series, sent.Same = series, same
+			}
+			if err := s.add(time.Unix(0, 0), sent); err != nil {
+				t.Fatal(err)
+			}
+			want = append(want, body)
+			last[series] = body
+		}
+		if err := s.close(); err != nil {
+			t.Fatal(err)
+		}
+		i := 0
+		for r, err := range Requests(dir, Lead) {
+			if err != nil || !bytes.Equal(r.Body, want[i]) {
+				t.Fatalf("request %d: %v", i, err)
+			}
+			i++
+		}
+		if i != len(want) {
+			t.Fatalf("%d of %d requests are there", i, len(want))
+		}
+	})
 }

@@ -75,12 +75,12 @@ type messages struct {
 // Stream implements [troupe.Model].
 func (m *messages) Stream(ctx context.Context, req *troupe.Request) iter.Seq2[troupe.Chunk, error] {
 	return func(yield func(troupe.Chunk, error) bool) {
-		body, err := Encode(req, m.options)
+		draft, err := m.options.encode(req, m)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
-		if !yield(troupe.Sending{Body: body}, nil) {
+		if !yield(draft.Sending(), nil) {
 			return
 		}
 		x := &model.Exchange{
@@ -89,7 +89,7 @@ func (m *messages) Stream(ctx context.Context, req *troupe.Request) iter.Seq2[tr
 		}
 		ctx, stop := x.Start(ctx)
 		defer stop()
-		res, err := x.Post(ctx, m.client, strings.TrimRight(m.options.BaseURL, "/")+"/v1/messages", m.header, body)
+		res, err := x.Post(ctx, m.client, strings.TrimRight(m.options.BaseURL, "/")+"/v1/messages", m.header, draft)
 		if err != nil {
 			yield(nil, x.Fail(ctx, err))
 			return

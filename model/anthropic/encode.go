@@ -2,10 +2,12 @@ package anthropic
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,21 +37,47 @@ const mark = `,"cache_control":{"type":"ephemeral"}`
 // message, where the protocol does not take it. It is an error if the schema of
 // a tool is not JSON; a conversation is never refused.
 func Encode(req *troupe.Request, o Options) ([]byte, error) {
-	maxTokens := req.MaxTokens
-	if maxTokens <= 0 {
-		maxTokens = o.MaxTokens
+	d, err := o.encode(req, nil)
+	if err != nil {
+		return nil, err
 	}
-	if maxTokens <= 0 {
-		maxTokens = fallbackMaxTokens
+	return d.Body(), nil
+}
+
+// encode is [Encode] for the model of. Of a conversation that goes on, only what
+// is new is encoded again, and what a mark may still come to or leave: all from
+// the second but last message of the user on.
+func (o Options) encode(req *troupe.Request, of *messages) (*model.Draft, error) {
+	d := model.NewDraft(req, of)
+	final, done := d.Final()
+	b := &body{*bytes.NewBuffer(final)}
+	if len(final) == 0 {
+		if err := b.head(req, cmp.Or(max(0, req.MaxTokens), max(0, o.MaxTokens), fallbackMaxTokens)); err != nil {
+			return nil, err
+		}
 	}
-	b := &body{}
-	b.Grow(model.Size(req))
+	size, rest := b.Len(), done
+	turns := o.turns(req.Messages[done:])
+	first, last := marks(turns)
+	for i, t := range turns {
+		if i == first && last > first { // the turns before it are closed, and have no mark
+			size, rest = b.Len(), done+t.from
+		}
+		b.turn(t, i == first || i == last)
+	}
+	b.raw(`]}`)
+	d.Set(b.Bytes(), size, rest)
+	return d, nil
+}
+
+// head writes what stands before the messages.
+func (b *body) head(req *troupe.Request, maxTokens int) error {
 	b.raw(`{"model":`)
 	b.text(req.Model)
 	b.raw(`,"max_tokens":` + strconv.Itoa(maxTokens) + `,"stream":true`)
 	b.effort(req.Effort, maxTokens)
 	if err := b.tools(req.Tools, req.System == ""); err != nil {
-		return nil, err
+		return err
 	}
 	if req.System != "" {
 		b.raw(`,"system":[{"type":"text","text":`)
@@ -57,9 +85,7 @@ func Encode(req *troupe.Request, o Options) ([]byte, error) {
 		b.raw(mark + `}]`)
 	}
 	b.raw(`,"messages":[`)
-	b.messages(o.turns(req.Messages))
-	b.raw(`]}`)
-	return b.Bytes(), nil
+	return nil
 }
 
 // body is a JSON text in the making.
@@ -117,11 +143,18 @@ func (b *body) tools(specs []troupe.ToolSpec, marked bool) error {
 	return nil
 }
 
+// A turn is a message as the protocol has it. The first of those that it is made
+// of is the one with index from.
+type turn struct {
+	troupe.Message
+	from int
+}
+
 // turns returns the messages as the protocol has them: user and assistant in
 // turn, none of them empty, results of tools at the beginning of theirs.
-func (o Options) turns(msgs []troupe.Message) []troupe.Message {
-	var out []troupe.Message
-	for _, m := range msgs {
+func (o Options) turns(msgs []troupe.Message) []turn {
+	var out []turn
+	for i, m := range msgs {
 		kept := o.keep(m)
 		if len(kept) == 0 {
 			continue
@@ -130,7 +163,7 @@ func (o Options) turns(msgs []troupe.Message) []troupe.Message {
 			out[n-1].Content = append(out[n-1].Content, kept...)
 			continue
 		}
-		out = append(out, troupe.Message{Role: m.Role, Content: kept})
+		out = append(out, turn{troupe.Message{Role: m.Role, Content: kept}, i})
 	}
 	for i, m := range out {
 		if m.Role == troupe.User {
@@ -218,23 +251,31 @@ func resultsFirst(b troupe.Blocks) troupe.Blocks {
 	return append(results, rest...)
 }
 
-func (b *body) messages(msgs []troupe.Message) {
-	marks := map[int]bool{}
-	for i := len(msgs) - 1; i >= 0 && len(marks) < 2; i-- {
-		if msgs[i].Role == troupe.User {
-			marks[i] = true
+// marks returns which of the turns get a mark: the last two of the user. If there
+// is only one it is both, and -1 if there is none.
+func marks(turns []turn) (first, last int) {
+	first, last = -1, -1
+	for i, t := range slices.Backward(turns) {
+		switch {
+		case t.Role != troupe.User:
+		case last < 0:
+			first, last = i, i
+		default:
+			return i, last
 		}
 	}
-	for i, m := range msgs {
-		if i > 0 {
-			b.raw(`,`)
-		}
-		b.raw(`{"role":`)
-		b.text(string(m.Role))
-		b.raw(`,"content":`)
-		b.blocks(m.Content, marks[i])
-		b.raw(`}`)
+	return first, last
+}
+
+func (b *body) turn(t turn, marked bool) {
+	if !bytes.HasSuffix(b.Bytes(), []byte("[")) {
+		b.raw(`,`)
 	}
+	b.raw(`{"role":`)
+	b.text(string(t.Role))
+	b.raw(`,"content":`)
+	b.blocks(t.Content, marked)
+	b.raw(`}`)
 }
 
 // blocks writes a list of blocks; if it is marked the last one gets the mark.

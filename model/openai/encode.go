@@ -36,13 +36,46 @@ const (
 // nothing left in it is left out. It is an error if the schema of a tool is not
 // JSON; a conversation is never refused.
 func Encode(req *troupe.Request, o Options) ([]byte, error) {
-	return encode(req, o, optional(req, o.provider(), nil))
+	d, err := encode(req, o, optional(req, o.provider(), nil), nil)
+	if err != nil {
+		return nil, err
+	}
+	return d.Body(), nil
 }
 
-// encode is [Encode] with these of the optional fields.
-func encode(req *troupe.Request, o Options, fields []string) ([]byte, error) {
-	b := &body{}
-	b.Grow(model.Size(req))
+// A kind is what the encoding depends on besides the request.
+type kind struct {
+	of     *completions
+	fields string
+}
+
+// encode is [Encode] with these of the optional fields, for the model of. Of a
+// conversation that goes on, only what is new is encoded: a message is not
+// changed by those that follow it.
+func encode(req *troupe.Request, o Options, fields []string, of *completions) (*model.Draft, error) {
+	d := model.NewDraft(req, kind{of, strings.Join(fields, " ")})
+	final, done := d.Final()
+	b := &body{Buffer: *bytes.NewBuffer(final), begun: bytes.HasSuffix(final, []byte("}"))}
+	if len(final) == 0 {
+		if err := b.head(req, fields); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range req.Messages[done:] {
+		if m.Role == troupe.Assistant {
+			b.assistant(m.Content, o.provider())
+		} else {
+			b.user(m.Content)
+		}
+	}
+	size := b.Len()
+	b.raw(`]}`)
+	d.Set(b.Bytes(), size, len(req.Messages))
+	return d, nil
+}
+
+// head writes what stands before the messages of the conversation.
+func (b *body) head(req *troupe.Request, fields []string) error {
 	b.raw(`{"model":`)
 	b.text(req.Model)
 	b.raw(`,"stream":true`)
@@ -58,7 +91,7 @@ func encode(req *troupe.Request, o Options, fields []string) ([]byte, error) {
 		}
 	}
 	if err := b.tools(req.Tools); err != nil {
-		return nil, err
+		return err
 	}
 	b.raw(`,"messages":[`)
 	if req.System != "" {
@@ -67,15 +100,7 @@ func encode(req *troupe.Request, o Options, fields []string) ([]byte, error) {
 		b.text(req.System)
 		b.raw(`}`)
 	}
-	for _, m := range req.Messages {
-		if m.Role == troupe.Assistant {
-			b.assistant(m.Content, o.provider())
-		} else {
-			b.user(m.Content)
-		}
-	}
-	b.raw(`]}`)
-	return b.Bytes(), nil
+	return nil
 }
 
 // level is the effort as a word: the protocol has no budgets in tokens.

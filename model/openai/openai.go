@@ -82,15 +82,15 @@ func (m *completions) Stream(ctx context.Context, req *troupe.Request) iter.Seq2
 		refused := m.refused.of(req.Model)
 		for attempt := 1; ; attempt++ {
 			fields := optional(req, m.options.provider(), refused)
-			body, err := encode(req, m.options, fields)
+			draft, err := encode(req, m.options, fields, m)
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			if !yield(troupe.Sending{Body: body}, nil) {
+			if !yield(draft.Sending(), nil) {
 				return
 			}
-			reply, left, err := m.send(ctx, req.Model, body, yield)
+			reply, left, err := m.send(ctx, req.Model, draft, yield)
 			if left {
 				return
 			}
@@ -115,16 +115,16 @@ func (m *completions) Stream(ctx context.Context, req *troupe.Request) iter.Seq2
 	}
 }
 
-// send sends one body and takes the answer in. It returns the reply, or whether
+// send sends one request and takes the answer in. It returns the reply, or whether
 // the consumer has left.
-func (m *completions) send(ctx context.Context, name string, body []byte, yield func(troupe.Chunk, error) bool) (r troupe.Reply, left bool, err error) {
+func (m *completions) send(ctx context.Context, name string, draft *model.Draft, yield func(troupe.Chunk, error) bool) (r troupe.Reply, left bool, err error) {
 	x := &model.Exchange{
 		Provider: m.options.provider(), URL: m.options.BaseURL, Model: name, KeyName: m.options.KeyName,
 		Secrets: []string{m.options.Key}, Idle: m.options.Idle, Now: m.options.Now,
 	}
 	ctx, stop := x.Start(ctx)
 	defer stop()
-	res, err := x.Post(ctx, m.client, strings.TrimRight(m.options.BaseURL, "/")+"/chat/completions", m.header, body)
+	res, err := x.Post(ctx, m.client, strings.TrimRight(m.options.BaseURL, "/")+"/chat/completions", m.header, draft)
 	if err != nil {
 		return r, false, m.versioned(x.Fail(ctx, err))
 	}
