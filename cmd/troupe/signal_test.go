@@ -145,6 +145,7 @@ func (b *bench) resumed(t *testing.T) (out string) {
 // S87: a signal ends the run with its code, leaves no process behind and a
 // session that goes on.
 func TestSignals(t *testing.T) {
+	hear(t)
 	for dialect := range dialects {
 		for sig, code := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
 			t.Run(dialects[dialect].name+"/"+sig.String(), func(t *testing.T) {
