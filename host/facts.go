@@ -3,7 +3,9 @@ package host
 import (
 	"context"
 	_ "embed"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -89,7 +91,8 @@ func (s *Session) stateOf(ctx context.Context, dir string) string {
 // To compare files git starts programs that the repository's configuration
 // names, so of a repository that the user does not trust only the branch is told.
 func (s *Session) gitState(ctx context.Context, dir string) string {
-	if !inRepository(dir) {
+	data := gitData(dir)
+	if data == "" {
 		return "Git: this is not a repository\n"
 	}
 	git, err := proc.Look("git", s.env)
@@ -98,20 +101,40 @@ func (s *Session) gitState(ctx context.Context, dir string) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, gitDeadline)
 	defer cancel()
-	args := []string{"--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--porcelain=v1", "--branch", "--ignore-submodules=all"}
-	if !s.opts.Config.Trusted {
-		args = []string{"symbolic-ref", "--short", "HEAD"}
-	}
+	question := s.askGit(data)
 	var out strings.Builder
-	outcome, err := proc.Run(ctx, proc.Command{Path: git, Dir: dir, Env: s.env, Stdout: &out, Ledger: ledger(s.opts.Home), Args: args})
+	outcome, err := proc.Run(ctx, proc.Command{Path: git, Dir: dir, Env: s.env, Stdout: &out, Ledger: ledger(s.opts.Home), Args: question.args})
 	if err != nil || outcome.Code != 0 {
 		return gitTooSlow
 	}
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	const most = 20
-	text := "Git: branch " + strings.TrimPrefix(lines[0], "## ") + "\n"
-	switch changed := lines[1:]; {
+	return question.told(strings.Split(strings.TrimSpace(out.String()), "\n"))
+}
+
+// A gitQuestion is what git is asked of a repository: its branch and what is not
+// committed, or why the branch only.
+type gitQuestion struct {
+	args []string
+	only string // what is told instead of what is not committed
+	all  bool
+}
+
+func (s *Session) askGit(data string) gitQuestion {
+	branch := []string{"symbolic-ref", "--short", "HEAD"}
+	switch {
 	case !s.opts.Config.Trusted:
+		return gitQuestion{args: branch}
+	case tracked(data) > manyFiles:
+		return gitQuestion{args: branch, only: "The repository is large: what is uncommitted was not looked for, ask git for it.\n"}
+	}
+	return gitQuestion{all: true, args: []string{"--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--porcelain=v1", "--branch", "--ignore-submodules=all"}}
+}
+
+// told is the answer as an agent is told it.
+func (q gitQuestion) told(lines []string) string {
+	const most = 20
+	text := "Git: branch " + strings.TrimPrefix(lines[0], "## ") + "\n" + q.only
+	switch changed := lines[1:]; {
+	case !q.all:
 	case len(changed) == 0:
 		text += "Nothing is uncommitted.\n"
 	case len(changed) > most:
@@ -122,15 +145,44 @@ func (s *Session) gitState(ctx context.Context, dir string) string {
 	return text
 }
 
-func inRepository(dir string) bool {
+// gitData is where the repository that dir is in has its data: a directory, or a
+// file that names one. It is "" if there is no repository.
+func gitData(dir string) string {
 	for {
-		if _, err := os.Stat(filepath.Join(dir, ".git")); err == nil {
-			return true
+		data := filepath.Join(dir, ".git")
+		if _, err := os.Stat(data); err == nil {
+			return data
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return false
+			return ""
 		}
 		dir = parent
 	}
+}
+
+// manyFiles is from how many files on git is not asked what has changed: it
+// looks at each of them, and would be too late.
+const manyFiles = 5_000
+
+// tracked is how many files a repository has, as the header of git's index says
+// (gitformat-index(5)); 0 if it does not.
+func tracked(data string) int {
+	if text, err := os.ReadFile(data); err == nil { // of a worktree or submodule
+		named, _ := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir: ")
+		if !filepath.IsAbs(named) {
+			named = filepath.Join(filepath.Dir(data), named)
+		}
+		data = named
+	}
+	f, err := os.Open(filepath.Join(data, "index"))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	var header [12]byte // "DIRC", version, number of entries
+	if _, err := io.ReadFull(f, header[:]); err != nil || string(header[:4]) != "DIRC" {
+		return 0
+	}
+	return int(binary.BigEndian.Uint32(header[8:]))
 }

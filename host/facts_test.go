@@ -2,8 +2,10 @@ package host_test
 
 import (
 	"context"
+	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -98,6 +100,31 @@ func git(t *testing.T, dir string, args ...string) {
 }
 
 // To open a session in a stranger's repository starts no program of its choice.
+// Of a large repository git is not asked what has changed.
+func TestALargeRepository(t *testing.T) {
+	for count, large := range map[int]bool{10: false, 5_001: true} {
+		for _, worktree := range []bool{false, true} {
+			p := newPlace(t)
+			for i := range count {
+				p.write(t, fmt.Sprintf("d%d/f%d", i%7, i), "")
+			}
+			git(t, p.dir, "init", "--quiet", "--initial-branch=main")
+			git(t, p.dir, "add", "--all")
+			git(t, p.dir, "-c", "user.name=u", "-c", "user.email=u@x", "commit", "--quiet", "--message=all")
+			if worktree {
+				at := filepath.Join(filepath.Dir(p.dir), "other")
+				git(t, p.dir, "worktree", "add", "--quiet", "-b", "other", at)
+				p.dir, p.src.Dir = at, at
+			}
+			s := p.open(t)
+			args, told := s.AskGit(p.dir, "main")
+			if status := slices.Contains(args, "status"); status == large || strings.Contains(told, "large") != large || !strings.Contains(told, "branch main") {
+				t.Errorf("%d files, worktree %v: git %v, %s", count, worktree, args, told)
+			}
+		}
+	}
+}
+
 func TestStrangersRepository(t *testing.T) {
 	p := newPlace(t)
 	mark := filepath.Join(p.user, "was-here")
