@@ -40,12 +40,13 @@ var mayImport = map[string]string{
 	"/ask":             "/",
 	"/hook":            "/",
 	"/compact":         "/",
+	"/budget":          "/",
 	// 2: what users have written down
 	"/config": "/ /permission /internal/statefile",
 	// 3: agents that start agents
-	"/delegate": "/ /permission /internal/schema",
+	"/delegate": "/ /permission /budget /internal/schema",
 	// 4: what puts them together
-	"/host": "/ /internal/secret /proc /model /model/anthropic /model/openai /model/script /tool /permission /session /ask /hook /compact /config /delegate /internal/statefile",
+	"/host": "/ /internal/secret /proc /model /model/anthropic /model/openai /model/script /tool /permission /session /ask /budget /hook /compact /config /delegate /internal/statefile",
 	// 5: faces
 	"/internal/cli": "/ /session /ask",
 	// 6: the command

@@ -121,8 +121,11 @@ type run struct {
 // emit applies an event and yields it.
 func (r *run) emit(e Event) error {
 	r.s.Apply(e)
-	if c, ok := e.(Compacted); ok { // it asked the model, too
-		r.usage = r.usage.Add(c.Usage)
+	switch e := e.(type) {
+	case Compacted: // it asked the model, too
+		r.usage = r.usage.Add(e.Usage)
+	case Billed:
+		r.usage = r.usage.Add(e.Usage)
 	}
 	if !r.yield(e, nil) {
 		return errLeft
@@ -264,14 +267,18 @@ func (r *run) ask(ctx context.Context) (Reply, error) {
 	req := r.s.Request
 	req.Scratch = &r.scratch
 	r.sent, r.refused = &req, false
-	partial := ""
+	partial, sent := "", false
 	for chunk, err := range r.c.Model.Stream(ctx, &req) {
 		if err != nil {
 			r.refused = true
+			if errors.Is(err, ErrBudget) && !sent {
+				r.turns-- // there was none
+			}
 			return Reply{}, r.cutOff(ctx, partial, err)
 		}
 		switch chunk := chunk.(type) {
 		case Sending:
+			sent = true
 			err = r.emit(Sent(chunk))
 		case Delta:
 			if !chunk.Thinking {
@@ -290,7 +297,6 @@ func (r *run) ask(ctx context.Context) (Reply, error) {
 			r.sent = &other
 			err = r.emit(chunk)
 		case Billed:
-			r.usage = r.usage.Add(chunk.Usage)
 			err = r.emit(chunk)
 		case Reply:
 			chunk.Message = r.s.Clean(chunk.Message)

@@ -171,6 +171,9 @@ func (c *Compactor) summarise(ctx context.Context, s *troupe.State, trigger, ins
 	}
 	text := strings.TrimSpace(reply.Message.Content.Text())
 	if text == "" {
+		if !yield(troupe.Billed{Usage: reply.Usage}, nil) { // it has cost what it has
+			return troupe.Compacted{}, errLeft
+		}
 		return troupe.Compacted{}, errors.New("the model wrote no summary")
 	}
 	var before string
@@ -192,6 +195,12 @@ func (c *Compactor) ask(ctx context.Context, req *troupe.Request, yield func(tro
 		case troupe.Sending:
 			on = yield(troupe.Sent(chunk), nil)
 		case troupe.Retrying:
+			on = yield(chunk, nil)
+		case troupe.Waiting:
+			on = yield(chunk, nil)
+		case troupe.Switched:
+			on = yield(chunk, nil)
+		case troupe.Billed:
 			on = yield(chunk, nil)
 		case troupe.Reply:
 			return chunk, nil

@@ -153,6 +153,12 @@ func (k *child) work(ctx context.Context) (res troupe.Result, err error) {
 			err = errors.Join(err, fmt.Errorf("release agent %s: %w", k.scope.Agent, cerr))
 		}
 	}()
+	if limit := k.scope.Limits.Time; limit > 0 {
+		over := fmt.Errorf("%w: agent %s may work for %s", troupe.ErrOutOfTime, k.scope.Agent, limit)
+		var cancel func()
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, over)
+		defer cancel()
+	}
 	tally := newTally()
 	start := k.scope.Now()
 	var failed error
@@ -171,7 +177,8 @@ func (k *child) work(ctx context.Context) (res troupe.Result, err error) {
 type tally struct {
 	end      troupe.Ended
 	last     troupe.Usage // of the last request and its reply
-	model    string       // that answered last
+	model    string       // that it went on with instead of its own
+	fallback []string     // all of these, each with the reason
 	calls    int
 	took     time.Duration
 	byTool   map[string]int
@@ -183,7 +190,12 @@ func newTally() *tally { return &tally{byTool: map[string]int{}} }
 func (t *tally) add(ev troupe.Event) {
 	switch ev := ev.(type) {
 	case troupe.Replied:
-		t.last, t.model = ev.Usage, ev.Model
+		t.last = ev.Usage
+	case troupe.Switched:
+		if ev.Model != "" && ev.Cause != "" {
+			t.model = ev.Model
+			t.fallback = append(t.fallback, fmt.Sprintf("from then on %s answered, as %s", ev.Model, ev.Cause))
+		}
 	case troupe.ToolStarted:
 		t.calls++
 		t.byTool[ev.Name]++

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/budget"
 	"github.com/troupe-sh/troupe/permission"
 )
 
@@ -55,7 +56,15 @@ type Shared struct {
 	// Record is troupe.Run with the agent's log around it; s goes first.
 	Record func(ctx context.Context, s troupe.Started, first troupe.Received, c troupe.Config) iter.Seq2[troupe.Event, error]
 	Model  troupe.Model
+	Price  budget.Price // of models; nil if none is known
+	Limits Limits       // of each agent below the lead
 	Now    func() time.Time
+}
+
+// Limits are what an agent may use, with all that it starts. Zero is no limit.
+type Limits struct {
+	budget.Limits
+	Time time.Duration // from its start on
 }
 
 // A Kit is what an agent works with. Close releases all that was made for it.
@@ -81,6 +90,9 @@ type Scope struct {
 	Chain  []troupe.Definition // from the lead down to this agent
 	Policy permission.Policy   // what its definition keeps it from is in there
 	Types  []string            // the only types it may start; nil is no limit
+
+	Account *budget.Account // that what it and its children use is charged to; nil is none
+	Model   troupe.Model    // Shared's, charged to the account
 }
 
 // Depth is how deep the agent is: 0 for the lead.
@@ -129,6 +141,8 @@ func (s Scope) child(id string, d troupe.Definition) (Scope, error) {
 	c.Chain = append(slices.Clip(s.Chain), d)
 	c.Policy = s.Policy.Narrow(permission.Mode(d.Mode)).Without(d.Disallowed, d.Source)
 	_, c.Types = splitTypes(d.Tools)
+	c.Account = s.Account.Open(fmt.Sprintf("agent %s (%s)", id, d.Name), s.Limits.Limits)
+	c.Model = c.Account.Wrap(s.Shared.Model, s.Price)
 	return c, nil
 }
 

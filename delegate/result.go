@@ -57,12 +57,15 @@ func (k *child) result(t *tally, failed error) (troupe.Result, error) {
 	}
 	notes := fmt.Sprintf("agent %s (%s, %s); turns: %d, tool calls: %d, tokens: %d", k.scope.Agent, k.started.Definition, k.model,
 		end.Turns, t.calls, end.Usage.Total())
+	for _, step := range t.fallback {
+		notes += "; " + step
+	}
 	notes += k.scope.otherMode(k.scope.Chain[len(k.scope.Chain)-1])
 	res.Content = troupe.Blocks{troupe.Text(text), troupe.Text("\n\n[" + notes + "]")}
 	var err error
 	res.Data, err = json.Marshal(report{
 		Status: string(end.Reason), AgentID: k.scope.Agent, AgentType: k.started.Definition,
-		Content: []reportText{{"text", end.Text}}, Model: k.model, ToolCalls: t.calls, DurationMS: int64(t.took / time.Millisecond),
+		Content: []reportText{{"text", end.Text}}, Model: pick(t.model, k.model), ToolCalls: t.calls, DurationMS: int64(t.took / time.Millisecond),
 		Tokens: t.last.Total(), Usage: reportUsage{end.Usage.Input, end.Usage.Output, end.Usage.CacheRead, end.Usage.CacheWrite},
 		Tools: t.byTool, Prompt: k.input.Prompt, Error: end.Err,
 	})

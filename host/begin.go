@@ -138,6 +138,9 @@ func (s *Session) open(d troupe.Definition) (err error) {
 		return err
 	}
 	s.mark = s.folder.Mark()
+	if err := s.priced(); err != nil {
+		return err
+	}
 	changes, err := s.changes(d)
 	if err != nil {
 		return err

@@ -21,6 +21,7 @@ import (
 
 	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/ask"
+	"github.com/troupe-sh/troupe/budget"
 	"github.com/troupe-sh/troupe/compact"
 	"github.com/troupe-sh/troupe/config"
 	"github.com/troupe-sh/troupe/delegate"
@@ -50,6 +51,9 @@ type Options struct {
 	Agent    string   // definition that the lead follows; "" is our own
 	Append   string   // added to the lead's system prompt
 	Turns    int      // limit for one Run; 0 is none
+	Limits   Limits   // tokens and money of all agents together from Open on, and the time of one Run
+	Each     Limits   // of each agent below the lead, with all that it starts
+	Fallback []string // models to ask when the one that is to be asked is not available, in order
 	Also     []string // further directories to work in, absolute
 
 	Resume *session.Info // session to take up again; nil is a new one
@@ -110,6 +114,9 @@ type Session struct {
 	mu       sync.Mutex
 	stop     context.CancelCauseFunc // of the Run at work
 	switches []troupe.Switched       // asked for, not yet in the log
+
+	models  troupe.Model    // what all requests go through
+	account *budget.Account // that they are charged to
 }
 
 // Open makes a session, or takes one up again. The caller must Close it.
@@ -131,6 +138,9 @@ func (s *Session) assemble(ctx context.Context) error {
 	if err := s.check(); err != nil {
 		return err
 	}
+	if err := s.charge(); err != nil {
+		return err
+	}
 	policy, err := s.policy()
 	if err != nil {
 		return err
@@ -143,12 +153,13 @@ func (s *Session) assemble(ctx context.Context) error {
 		s.askEarly(ctx)
 	}
 	s.share(ctx)
-	s.scope = delegate.Scope{Shared: &s.shared, Agent: session.Lead, Chain: []troupe.Definition{d}, Policy: policy.Without(d.Disallowed, d.Source), Types: delegate.Types(d)}
+	s.scope = delegate.Scope{Shared: &s.shared, Agent: session.Lead, Chain: []troupe.Definition{d}, Policy: policy.Without(d.Disallowed, d.Source), Types: delegate.Types(d),
+		Account: s.account, Model: s.account.Wrap(s.models, s.opts.Models.Price)}
 	kit, err := s.equip(ctx, s.scope, d)
 	if err != nil {
 		return err
 	}
-	s.lead = kit.Config(troupe.Config{ID: session.Lead, Model: s.opts.Models, Inbox: &s.inbox, MaxTurns: s.opts.Turns})
+	s.lead = kit.Config(troupe.Config{ID: session.Lead, Model: s.scope.Model, Inbox: &s.inbox, MaxTurns: s.opts.Turns})
 	if d.MaxTurns > 0 && s.opts.Turns == 0 {
 		s.lead.MaxTurns = d.MaxTurns
 	}
@@ -209,7 +220,7 @@ func names(ds []troupe.Definition) string {
 func (s *Session) share(ctx context.Context) {
 	s.shared = delegate.Shared{
 		Tools: Tools(), Depth: Depth, NewID: newAgentID, Resolve: s.opts.Models.Resolve, Equip: s.equip,
-		Record: s.record, Model: s.opts.Models, Now: s.opts.Now,
+		Record: s.record, Model: s.models, Price: s.opts.Models.Price, Limits: s.opts.Each, Now: s.opts.Now,
 		Introduce: func(d troupe.Definition, p troupe.Place) string { return s.introduce(ctx, d, p) },
 	}
 	for _, d := range s.opts.Config.Definitions {
@@ -260,6 +271,8 @@ func (s *Session) Put(ctx context.Context, id string, content troupe.Blocks) err
 func (s *Session) Run(ctx context.Context) (end troupe.Ended, err error) {
 	ctx, done := s.running(ctx)
 	defer done()
+	ctx, cancel := s.timed(ctx)
+	defer cancel()
 	s.leads.guard = hook.Guard{} // what another run came to counts no more
 	before := s.lead.State.Turns
 	var used troupe.Usage

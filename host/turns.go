@@ -50,6 +50,9 @@ func (s *Session) Switch(to troupe.Switched) error {
 		if err != nil {
 			return err
 		}
+		if err := s.account.Check(full, s.opts.Models.Price); err != nil {
+			return err
+		}
 		to.Model = full
 	}
 	if to.Mode != "" {

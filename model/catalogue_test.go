@@ -17,6 +17,16 @@ func TestLookup(t *testing.T) {
 	if want := (model.Price{Input: 5, Output: 25, CacheRead: 0.5, CacheWrite: 6.25}); opus.Price != want {
 		t.Errorf("price %+v, want %+v", opus.Price, want)
 	}
+	// A name without a date is the newest with one; with another date it is not known.
+	if i, ok := c.Lookup("anthropic", "claude-opus-4-5"); !ok || i.Price != opus.Price || i.Name != "claude-opus-4-5" {
+		t.Errorf("without a date: %+v, %v", i, ok)
+	}
+	if i, ok := c.Lookup("anthropic", "claude-opus-4-5-20991101"); ok {
+		t.Errorf("with another date: %+v", i)
+	}
+	if i, ok := c.Lookup("anthropic", "claude-opus-4"); !ok || i.Price.Input != 15 { // and not 4-1 or 4-5
+		t.Errorf("an older one: %+v, %v", i, ok)
+	}
 	unknown, ok := c.Lookup("anthropic", "claude-of-tomorrow")
 	if ok || unknown.Window != 0 || unknown.Priced || unknown.Name != "claude-of-tomorrow" {
 		t.Errorf("unknown model: %+v, %v", unknown, ok)

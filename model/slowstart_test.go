@@ -214,9 +214,10 @@ type alive struct{}
 func (alive) Stream(ctx context.Context, _ *troupe.Request) iter.Seq2[troupe.Chunk, error] {
 	return func(yield func(troupe.Chunk, error) bool) {
 		for yield(troupe.Delta{Text: "."}, nil) {
-			time.Sleep(time.Minute)
-			if err := context.Cause(ctx); err != nil {
-				yield(nil, err)
+			select {
+			case <-time.After(time.Minute):
+			case <-ctx.Done():
+				yield(nil, context.Cause(ctx))
 				return
 			}
 		}

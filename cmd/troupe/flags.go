@@ -1,7 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -13,7 +15,10 @@ type flags struct {
 
 	model, output, resume, session, mode, agents, agent, add, settings string
 
-	turns              int
+	turns, tokens      int
+	dollars            float64
+	time               time.Duration
+	fallback           []string
 	allowed, forbidden list
 	dirs               []string
 }
@@ -88,6 +93,10 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.BoolVar(&f.fork, "fork-session", false, "with --resume or --continue: leave the session as it is and go on in a copy")
 	set.StringVar(&f.session, "session-id", "", "`UUID` of the new session")
 	set.IntVar(&f.turns, "max-turns", 0, "end after `N` requests to the model")
+	set.Float64Var(&f.dollars, "max-budget-usd", 0, "spend no more than `N` dollars on models, sub-agents included")
+	set.IntVar(&f.tokens, "max-tokens", 0, "read and write no more than `N` tokens, sub-agents and cache included")
+	set.DurationVar(&f.time, "max-time", 0, "end after a `duration`, as in 90s or 1h30m")
+	set.StringSliceVar(&f.fallback, "fallback-model", nil, "`models` to go on with, in order, when the one in use is overloaded or cannot be reached")
 	set.StringVar(&f.mode, "permission-mode", "", "`mode`: default, acceptEdits, auto, plan, dontAsk or bypassPermissions")
 	set.BoolVar(&f.skip, "dangerously-skip-permissions", false, "the same as --permission-mode bypassPermissions")
 	set.Var(&f.allowed, "allowed-tools", "calls to allow, as in \"Bash(git *)\" Read")
@@ -128,7 +137,12 @@ func (p *program) command(args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use: "troupe [flags] [prompt]", Short: "a team of coding agents", Long: long, Example: examples,
 		Version: versionText(), SilenceErrors: true, SilenceUsage: true, Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error { return p.run(cmd.Context(), &f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := nothing(cmd.Flags()); err != nil {
+				return err
+			}
+			return p.run(cmd.Context(), &f, args)
+		},
 	}
 	root.SetIn(p.in)
 	root.SetOut(p.out)
@@ -145,6 +159,17 @@ func (p *program) command(args []string) *cobra.Command {
 		root.AddCommand(p.demo(), p.sessions(), p.agents(), p.modelsCommand(), p.doctor(), p.trust())
 	}
 	return root
+}
+
+// nothing reports a limit of nothing: who computes one and comes to 0 does not
+// mean that there is none.
+func nothing(set *pflag.FlagSet) error {
+	for _, name := range []string{"max-turns", "max-tokens", "max-budget-usd", "max-time"} {
+		if f := set.Lookup(name); f.Changed && f.Value.String() == f.DefValue {
+			return fmt.Errorf("--%s %s: want more than nothing; leave it out for no limit", name, f.Value)
+		}
+	}
+	return nil
 }
 
 // prints reports whether -p is among the flags.

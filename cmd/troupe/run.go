@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/budget"
 	"github.com/troupe-sh/troupe/config"
 	"github.com/troupe-sh/troupe/host"
 	"github.com/troupe-sh/troupe/internal/cli"
@@ -87,6 +89,12 @@ func (f *flags) check(args []string) error {
 		return fmt.Errorf("--output-format %q: want %s", f.output, strings.Join(formats, ", "))
 	case f.turns < 0:
 		return fmt.Errorf("--max-turns %d: want a positive number", f.turns)
+	case f.tokens < 0:
+		return fmt.Errorf("--max-tokens %d: want a positive number", f.tokens)
+	case f.dollars < 0 || math.IsNaN(f.dollars) || math.IsInf(f.dollars, 0):
+		return fmt.Errorf("--max-budget-usd %v: want a positive number of dollars, as in 2.50", f.dollars)
+	case f.time < 0:
+		return fmt.Errorf("--max-time %s: want a positive duration, as in 90s or 1h30m", f.time)
 	case f.resume != "" && f.resumeLast:
 		return errors.New("--resume and --continue exclude each other")
 	case f.fork && f.resume == "" && !f.resumeLast:
@@ -104,6 +112,10 @@ func (f *flags) check(args []string) error {
 		f.session = id.String()
 	}
 	return nil
+}
+
+func (f *flags) limits() host.Limits {
+	return host.Limits{Limits: budget.Limits{Tokens: f.tokens, Dollars: f.dollars}, Time: f.time}
 }
 
 // longestPrompt is in bytes. No model reads as much; what is longer is a mistake.
@@ -185,7 +197,7 @@ func (p *program) open(ctx context.Context, f *flags) (*host.Session, *host.Mode
 	if err != nil {
 		return nil, nil, fmt.Errorf("the working directory: %w", err)
 	}
-	o := host.Options{Home: home, UserHome: user, Agent: f.agent, Append: f.add, Turns: f.turns, Fork: f.fork, ID: f.session,
+	o := host.Options{Home: home, UserHome: user, Agent: f.agent, Append: f.add, Turns: f.turns, Limits: f.limits(), Fallback: f.fallback, Fork: f.fork, ID: f.session,
 		Env: p.env, Now: time.Now, NewID: uuid.NewString}
 	if err := f.absolute(); err != nil {
 		return nil, nil, err

@@ -43,18 +43,47 @@ type Text struct {
 // patience is the wait for a provider from which on a person is told of it.
 const patience = 2 * time.Second
 
-// Record implements [Face]: it tells of long waits and of what went wrong on the way.
+// Record implements [Face]: it tells of long waits, of another model and of what went
+// wrong on the way.
 func (t Text) Record(r session.Record) error {
-	if ev, ok := r.Event.(troupe.NotCompacted); ok {
-		_, err := fmt.Fprintf(t.Notes, "the conversation could not be put together and stays as it is: %s\n", oneLine(ev.Err, 200))
-		return err
-	}
-	ev, ok := r.Event.(troupe.Retrying)
-	if !ok || ev.After < patience {
+	var line string
+	switch ev := r.Event.(type) {
+	case troupe.NotCompacted:
+		line = "the conversation could not be put together and stays as it is: " + oneLine(ev.Err, 200)
+	case troupe.Retrying:
+		if ev.After < patience {
+			return nil
+		}
+		line = fmt.Sprintf("waiting %s for the provider (%d of %d): %s", took(ev.After), ev.Attempt, ev.Of, oneLine(ev.Cause, 200))
+	case troupe.Waiting:
+		if ev.For > 0 && ev.For < patience {
+			return nil
+		}
+		line = waiting(ev, 200)
+	case troupe.Switched:
+		if ev.Cause == "" || ev.Model == "" {
+			return nil
+		}
+		line = switched(ev, 300)
+	default:
 		return nil
 	}
-	_, err := fmt.Fprintf(t.Notes, "waiting %s for the provider (%d of %d): %s\n", took(ev.After), ev.Attempt, ev.Of, oneLine(ev.Cause, 200))
+	_, err := fmt.Fprintln(t.Notes, line)
 	return err
+}
+
+// waiting tells of a wait for the limit of an account.
+func waiting(ev troupe.Waiting, limit int) string {
+	long := ""
+	if ev.For > 0 {
+		long = " for about " + took(ev.For)
+	}
+	return fmt.Sprintf("waiting%s for the account's rate limit: %s", long, oneLine(ev.Cause, limit))
+}
+
+// switched tells of a model that nobody has named at this moment.
+func switched(ev troupe.Switched, limit int) string {
+	return fmt.Sprintf("going on with %s: %s", oneLine(ev.Model, 60), oneLine(ev.Cause, limit))
 }
 
 // Finish implements [Face].

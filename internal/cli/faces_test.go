@@ -46,17 +46,29 @@ func result(t *testing.T, object string) (m map[string]any) {
 	return m
 }
 
+func coded(code string, end troupe.Ended) troupe.Ended {
+	end.Code = code
+	return end
+}
+
 // What did not complete is an error in each format, and its words are not
 // passed off as a result.
 func TestEnds(t *testing.T) {
 	u := troupe.Usage{Input: 5}
 	for _, c := range []struct {
-		end                        troupe.Ended
-		subtype, terminal, summary string
+		end      troupe.Ended
+		subtype  string
+		terminal any
+		summary  string
 	}{
 		{ended(troupe.OutOfTurns, "so far", 3, u, "turn limit reached: 3"), "error_max_turns", "max_turns", "max_turns: turn limit reached: 3 · 3 turns · 5 tokens · $0.0050 · session s1\n"},
 		{ended(troupe.Interrupted, "so far", 1, u, "interrupted"), "error_during_execution", "aborted_streaming", "interrupted · 1 turn · 5 tokens · $0.0050 · session s1\n"},
-		{ended(troupe.Failed, "so far", 1, u, "p:\n401\tno"), "error_during_execution", "api_error", "failed: p: 401 no · 1 turn · 5 tokens · $0.0050 · session s1\n"},
+		{coded("api_error", ended(troupe.Failed, "so far", 1, u, "p:\n401\tno")), "error_during_execution", "api_error", "failed: p: 401 no · 1 turn · 5 tokens · $0.0050 · session s1\n"},
+		{coded("prompt_too_long", ended(troupe.Failed, "so far", 1, u, "long")), "error_during_execution", "prompt_too_long", "failed: long · 1 turn · 5 tokens · $0.0050 · session s1\n"},
+		{coded("max_budget_usd", ended(troupe.OverBudget, "so far", 1, u, "spent")), "error_max_budget_usd", "budget_exhausted", "over_budget: spent · 1 turn · 5 tokens · $0.0050 · session s1\n"},
+		{coded("max_tokens", ended(troupe.OverBudget, "so far", 1, u, "spent")), "error_during_execution", "budget_exhausted", "over_budget: spent · 1 turn · 5 tokens · $0.0050 · session s1\n"},
+		{ended(troupe.OutOfTime, "so far", 1, u, "late"), "error_during_execution", "budget_exhausted", "out_of_time: late · 1 turn · 5 tokens · $0.0050 · session s1\n"},
+		{ended(troupe.Failed, "so far", 1, u, "disk full"), "error_during_execution", nil, "failed: disk full · 1 turn · 5 tokens · $0.0050 · session s1\n"},
 	} {
 		records := at(0, "lead", replied("p/kept", u, troupe.Text("so far")), c.end)
 		text, notes, object, stream := faces(t, priced, records)

@@ -109,15 +109,23 @@ func (s *Stream) Record(r session.Record) error {
 		}
 		o := object{"type": "system", "subtype": "permission_denied", "tool_name": a.uses[ev.Use].Name, "tool_use_id": ev.Use,
 			"decision_reason_type": ev.Verdict.By, "decision_reason": ev.Verdict.Reason, "message": ev.Verdict.Reason}
-		if a.call != "" {
-			o["agent_id"] = a.id
-		}
-		return s.print(o)
+		return s.print(of(a, o))
 	case troupe.Compacting, troupe.Compacted, troupe.NotCompacted:
 		return s.compaction(a, ev)
 	case troupe.Retrying:
-		return s.print(object{"type": "system", "subtype": "api_retry", "attempt": ev.Attempt, "max_retries": ev.Of,
-			"retry_delay_ms": ev.After.Milliseconds(), "error_status": status(ev.Status), "error": ev.Cause})
+		return s.print(of(a, object{"type": "system", "subtype": "api_retry", "attempt": ev.Attempt, "max_retries": ev.Of,
+			"retry_delay_ms": ev.After.Milliseconds(), "error_status": status(ev.Status), "error": ev.Cause}))
+	case troupe.Waiting:
+		info := object{"status": "rejected", "message": ev.Cause}
+		if ev.For > 0 {
+			info["resetsAt"] = r.Time.Add(ev.For).Unix()
+		}
+		return s.print(of(a, object{"type": "rate_limit_event", "rate_limit_info": info}))
+	case troupe.Switched:
+		if ev.Cause == "" || ev.Model == "" {
+			return nil
+		}
+		return s.print(of(a, object{"type": "system", "subtype": "informational", "level": "warning", "content": switched(ev, 400), "model": ev.Model}))
 	}
 	return nil
 }
@@ -144,6 +152,14 @@ func (s *Stream) compaction(a *agent, ev troupe.Event) error {
 	return nil
 }
 
+// of names the agent in a message, if it is not the lead.
+func of(a *agent, o object) object {
+	if a.call != "" {
+		o["agent_id"] = a.id
+	}
+	return o
+}
+
 // Finish implements [Face].
 func (s *Stream) Finish(o Outcome) error { return s.print(result(o)) }
 
@@ -166,21 +182,17 @@ func (j JSON) Finish(o Outcome) error {
 // result is the last message of a run.
 func result(o Outcome) object {
 	subtypes := map[troupe.Reason]string{troupe.Done: "success", troupe.OutOfTurns: "error_max_turns"}
-	terminal := map[troupe.Reason]string{troupe.Interrupted: "aborted_streaming", troupe.Failed: "api_error"}
 	res := object{
 		"type": "result", "subtype": "error_during_execution", "is_error": o.Ended.Reason != troupe.Done,
 		"duration_ms": o.Took.Milliseconds(), "duration_api_ms": o.Tally.Waited.Milliseconds(), "num_turns": o.Ended.Turns,
 		"usage": usage(o.Ended.Usage), "modelUsage": modelUsage(o.Tally), "total_cost_usd": nil,
-		"permission_denials": denials(o.Tally.Denials), "terminal_reason": string(o.Ended.Reason), "stop_reason": nil,
+		"permission_denials": denials(o.Tally.Denials), "terminal_reason": terminal(o), "stop_reason": nil,
 	}
 	if s, ok := subtypes[o.Ended.Reason]; ok {
 		res["subtype"] = s
 	}
-	if s, ok := terminal[o.Ended.Reason]; ok {
-		res["terminal_reason"] = s
-	}
-	if o.Ended.Reason == troupe.Interrupted && o.Tally.inTools {
-		res["terminal_reason"] = "aborted_tools"
+	if o.Ended.Reason == troupe.OverBudget && o.Ended.Code == "max_budget_usd" {
+		res["subtype"] = "error_max_budget_usd"
 	}
 	if cost, known := o.Tally.Cost(); known {
 		res["total_cost_usd"] = cost
@@ -192,6 +204,26 @@ func result(o Outcome) object {
 		res["partial_result"] = o.Ended.Text
 	}
 	return res
+}
+
+// terminal is the word for what ended the run. A fault that is none of the
+// model's, such as a log that cannot be written, has none.
+func terminal(o Outcome) any {
+	switch o.Ended.Reason {
+	case troupe.OverBudget, troupe.OutOfTime:
+		return "budget_exhausted"
+	case troupe.Interrupted:
+		if o.Tally.inTools {
+			return "aborted_tools"
+		}
+		return "aborted_streaming"
+	case troupe.Failed:
+		if o.Ended.Code == "" {
+			return nil
+		}
+		return o.Ended.Code
+	}
+	return string(o.Ended.Reason)
 }
 
 // stopReason is why the model stopped, in the words of Anthropic's protocol

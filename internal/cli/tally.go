@@ -48,7 +48,8 @@ type agent struct {
 	asked                time.Time // since when its model has the word
 	uses                 map[string]troupe.ToolUse
 	replies              int
-	size                 int // of the conversation when it was last to be cut short, in tokens
+	size                 int  // of the conversation when it was last to be cut short, in tokens
+	billed               bool // since its model has the word
 }
 
 // deepest is how far agents are indented: a log can say anything.
@@ -80,13 +81,21 @@ func (t *Tally) Add(r session.Record) {
 		for _, u := range ev.Message.ToolUses() {
 			a.uses[u.ID] = u
 		}
-		t.use(a.model, ev.Usage)
+		if ev.Usage != (troupe.Usage{}) || !a.billed {
+			t.use(a.model, ev.Usage)
+		}
+		a.billed = false
 		if !a.asked.IsZero() {
 			t.Waited += r.Time.Sub(a.asked)
 		}
 	case troupe.Compacted:
 		t.use(a.model, ev.Usage)
 		t.Waited += ev.Took
+	case troupe.Billed:
+		t.use(a.model, ev.Usage)
+		a.billed = true
+	case troupe.Retrying:
+		a.billed = false
 	case troupe.Decided:
 		if ev.Verdict.Effect != troupe.Allow {
 			u := a.uses[ev.Use]

@@ -71,6 +71,12 @@ func (t *Timeline) lines(a *agent, ev troupe.Event) []string {
 		return []string{fmt.Sprintf("goes on with a summary (%s, %s tokens)", took(ev.Took), tokens(ev.Usage))}
 	case troupe.NotCompacted:
 		return []string{"keeps its conversation as it is: " + oneLine(ev.Err, 120)}
+	case troupe.Waiting:
+		return []string{waiting(ev, 100)}
+	case troupe.Switched:
+		if ev.Cause != "" && ev.Model != "" {
+			return []string{switched(ev, 120)}
+		}
 	case troupe.Ended:
 		if ev.Reason == troupe.Done {
 			return []string{fmt.Sprintf("done: %s, %s tokens", plural(ev.Turns, "turn"), tokens(ev.Usage))}
