@@ -89,6 +89,8 @@ func (b *bench) figures(ctx context.Context, tree string, files int) (out []figu
 		func() ([]figure, error) { return b.starts(ctx, tree, fmt.Sprintf("a repository of %d files", files)) },
 		func() ([]figure, error) { return b.reads(ctx, plain) },
 		func() ([]figure, error) { return b.shells(ctx, plain) },
+		func() ([]figure, error) { return b.resumes(ctx) },
+		func() ([]figure, error) { return b.long(ctx, plain) },
 		func() ([]figure, error) { return b.searches(ctx, tree, "a word", "SessionManager") },
 		func() ([]figure, error) { return b.searches(ctx, tree, "a pattern", `Session[A-Z]\w+_\d+`) },
 	} {

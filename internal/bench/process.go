@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,7 +21,8 @@ type bench struct {
 	provider *provider
 	notes    []string // what should be known of the figures
 
-	waits, inVain int // for a quiet moment
+	waits, inVain int          // for a quiet moment
+	pid           atomic.Int64 // of the process that runs
 }
 
 // A process is one that has ended, and what it took.
@@ -54,6 +56,7 @@ func (b *bench) start(ctx context.Context, dir string, env []string, path string
 	if err != nil {
 		return p, fmt.Errorf("start %s: %w", name, err)
 	}
+	b.pid.Store(int64(child.Pid))
 	state, err := child.Wait()
 	p.took = b.now().Sub(p.began)
 	if err != nil {
@@ -71,7 +74,7 @@ func (b *bench) start(ctx context.Context, dir string, env []string, path string
 // nothing of the user's counts, and the provider is the one that is played.
 func (b *bench) home() []string {
 	home := filepath.Join(b.dir, "home")
-	env := []string{"HOME=" + home, "USERPROFILE=" + home, "TROUPE_HOME=" + filepath.Join(home, "troupe"),
+	env := []string{"HOME=" + home, "USERPROFILE=" + home, "TROUPE_HOME=" + b.troupeHome(),
 		"ANTHROPIC_BASE_URL=" + b.provider.url, "ANTHROPIC_API_KEY=bench"}
 	for _, kv := range b.env {
 		switch name, _, _ := strings.Cut(kv, "="); strings.ToUpper(name) {
@@ -82,11 +85,13 @@ func (b *bench) home() []string {
 	return env
 }
 
+func (b *bench) troupeHome() string { return filepath.Join(b.dir, "home", "troupe") }
+
 // run lets troupe answer a prompt in dir, with a model that makes the calls of
 // plan.
-func (b *bench) run(ctx context.Context, dir string, plan []call) (process, []exchange, error) {
+func (b *bench) run(ctx context.Context, dir string, plan []call, flags ...string) (process, []exchange, error) {
 	b.provider.begin(plan)
-	p, err := b.start(ctx, dir, b.home(), b.troupe, "-p", "Go on.", "--allowed-tools", "Bash(true)")
+	p, err := b.start(ctx, dir, b.home(), b.troupe, append(flags, "-p", "Go on.", "--allowed-tools", "Bash(true)")...)
 	if err != nil {
 		return p, nil, err
 	}

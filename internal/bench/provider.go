@@ -19,6 +19,8 @@ type provider struct {
 	server *http.Server
 	ended  chan error
 
+	look func(n int) // called at the n-th request of a run; may be nil
+
 	mu    sync.Mutex
 	plan  []call // what the model of the present run does before its last word
 	times []exchange
@@ -81,6 +83,9 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	n, plan := len(p.times), p.plan
 	p.mu.Unlock()
+	if p.look != nil {
+		p.look(n)
+	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	if n <= len(plan) {
 		stream(w, fmt.Sprintf("call_%d", n), &plan[n-1])
