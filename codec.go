@@ -33,9 +33,13 @@ func (b Blocks) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (b *Blocks) UnmarshalJSON(data []byte) error {
-	var in []json.RawMessage
-	if err := json.Unmarshal(data, &in); err != nil {
-		return err
+	if bytes.Equal(data, []byte("null")) {
+		*b = nil
+		return nil
+	}
+	in, ok := elements(data)
+	if !ok {
+		return fmt.Errorf("content is no list: %.60s", data)
 	}
 	*b = nil
 	for _, raw := range in {
@@ -84,6 +88,51 @@ func decodeAs(t reflect.Type, raw []byte) (any, error) {
 	v := reflect.New(t)
 	err := json.Unmarshal(raw, v.Interface())
 	return v.Elem().Interface(), err
+}
+
+// elements returns the elements of a list. That data is valid JSON its caller
+// knows already: [json.Unmarshal] looks before it calls a method, and to have it
+// look again at each level is what reading a long log would cost most.
+func elements(data []byte) (out [][]byte, ok bool) {
+	data = bytes.TrimSpace(data)
+	if len(data) < 2 || data[0] != '[' {
+		return nil, false
+	}
+	depth, start := 0, 1
+	for i := 1; i < len(data); i++ {
+		switch data[i] {
+		case '"':
+			i = endOfString(data, i)
+		case '[', '{':
+			depth++
+		case ']', '}', ',':
+			if depth > 0 && data[i] != ',' {
+				depth--
+				continue
+			}
+			if depth > 0 {
+				continue
+			}
+			if e := bytes.TrimSpace(data[start:i]); len(e) > 0 {
+				out = append(out, e)
+			}
+			start = i + 1
+		}
+	}
+	return out, true
+}
+
+// endOfString is the place of the quote that ends the string which begins at start.
+func endOfString(data []byte, start int) int {
+	for i := start + 1; i < len(data); i++ {
+		switch data[i] {
+		case '"':
+			return i
+		case '\\':
+			i++ // what is escaped
+		}
+	}
+	return len(data)
 }
 
 // single takes {"Name":value} apart without reading the value, which saves a

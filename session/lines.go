@@ -10,8 +10,8 @@ import (
 // numbered is a line of a file, without its end.
 type numbered struct {
 	number int
-	text   []byte // valid until the next line
-	ended  bool   // by a newline
+	text   []byte
+	ended  bool // by a newline
 }
 
 // lines yields the lines of r, however long. The last one may not be ended.

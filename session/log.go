@@ -8,6 +8,9 @@ import (
 	"io"
 	"iter"
 	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/troupe-sh/troupe"
@@ -202,8 +205,8 @@ type Record struct {
 
 // parse reads one line of a log.
 func parse(b []byte) (Record, error) {
-	var l line
-	if err := json.Unmarshal(b, &l); err != nil {
+	l, err := parseLine(b)
+	if err != nil {
 		return Record{}, fmt.Errorf("broken record: %w", err)
 	}
 	if l.V > version {
@@ -215,6 +218,24 @@ func parse(b []byte) (Record, error) {
 	}
 	return Record{Time: l.Time, Event: ev}, nil
 }
+
+// parseLine takes a line apart. Of one that has the form in which we write it
+// the event is not looked at: who decodes it does that.
+func parseLine(b []byte) (l line, err error) {
+	const field = `,"Event":`
+	head, event, ok := bytes.Cut(bytes.TrimSpace(b), []byte(field))
+	event, whole := bytes.CutSuffix(event, []byte("}"))
+	if ok && whole && len(head) < longestHead && json.Unmarshal(append(head[:len(head):len(head)], '}'), &l) == nil {
+		l.Event = event
+		return l, nil
+	}
+	l = line{}
+	err = json.Unmarshal(b, &l)
+	return l, err
+}
+
+// longestHead is in bytes: what stands before the event is a version and a time.
+const longestHead = 100
 
 // Damage is a line of a log that cannot be read.
 type Damage struct {
@@ -239,24 +260,62 @@ func Read(path string) iter.Seq2[Record, error] {
 			return
 		}
 		defer f.Close()
+		var batch []numbered
+		size := 0
 		for b, err := range lines(f) {
 			if err != nil {
-				yield(Record{}, fmt.Errorf("read log: %w", err))
+				if yieldAll(path, batch, yield) {
+					yield(Record{}, fmt.Errorf("read log: %w", err))
+				}
 				return
 			}
 			if len(bytes.TrimSpace(b.text)) == 0 {
 				continue
 			}
-			rec, err := parse(b.text)
-			rec.Line = b.number
-			if err != nil {
-				err = &Damage{path, b.number, err}
+			batch = append(batch, b)
+			if size += len(b.text); size < readAhead {
+				continue
 			}
-			if !yield(rec, err) {
+			if !yieldAll(path, batch, yield) {
 				return
 			}
+			batch, size = batch[:0], 0
+		}
+		yieldAll(path, batch, yield)
+	}
+}
+
+// readAhead is how many bytes are parsed at once, by all processors: to parse is
+// nearly all that reading a log costs.
+const readAhead = 1 << 20
+
+// yieldAll parses lines and yields their records in order.
+func yieldAll(path string, batch []numbered, yield func(Record, error) bool) bool {
+	type result struct {
+		rec Record
+		err error
+	}
+	results := make([]result, len(batch))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(batch)) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(batch)); i = next.Add(1) - 1 {
+				rec, err := parse(batch[i].text)
+				if rec.Line = batch[i].number; err != nil {
+					err = &Damage{path, batch[i].number, err}
+				}
+				results[i] = result{rec, err}
+			}
+		})
+	}
+	wg.Wait()
+	for _, r := range results {
+		if !yield(r.rec, r.err) {
+			return false
 		}
 	}
+	return true
 }
 
 // Load folds a log into the state of its agent. Lines that cannot be read are
