@@ -54,20 +54,20 @@ func newNote(dir, mark string) (*note, error) {
 		return nil, nil
 	}
 	if err := PrivateDir(dir); err != nil {
-		return nil, fmt.Errorf("note the command: %w", err)
+		return nil, fmt.Errorf("note the command: %w", statefile.Explain(err))
 	}
 	owner, err := Self()
 	if err != nil {
-		return nil, fmt.Errorf("note the command: %w", err)
+		return nil, fmt.Errorf("note the command: %w", statefile.Explain(err))
 	}
 	space, err := where()
 	if err != nil {
-		return nil, fmt.Errorf("note the command: %w", err)
+		return nil, fmt.Errorf("note the command: %w", statefile.Explain(err))
 	}
 	path := filepath.Join(dir, mark+noteSuffix)
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("note the command: %w", err)
+		return nil, fmt.Errorf("note the command: %w", statefile.Explain(err))
 	}
 	n := &note{path, file}
 	if err = n.line(noteHead{noteVersion, mark, owner, space}); err == nil {
@@ -75,7 +75,7 @@ func newNote(dir, mark string) (*note, error) {
 	}
 	if err != nil {
 		n.remove()
-		return nil, fmt.Errorf("note the command: %w", err)
+		return nil, fmt.Errorf("note the command: %w", statefile.Explain(err))
 	}
 	return n, nil
 }
@@ -134,11 +134,11 @@ func Sweep(ctx context.Context, dir string) (Swept, error) {
 		return out, nil
 	}
 	if err := PrivateDir(dir); err != nil {
-		return out, fmt.Errorf("sweep what a crash has left: %w", err)
+		return out, fmt.Errorf("sweep what a crash has left: %w", statefile.Explain(err))
 	}
 	files, err := os.ReadDir(dir)
 	if err != nil {
-		return out, fmt.Errorf("sweep what a crash has left: %w", err)
+		return out, fmt.Errorf("sweep what a crash has left: %w", statefile.Explain(err))
 	}
 	for _, f := range files {
 		if ctx.Err() != nil {

@@ -241,7 +241,8 @@ func TestSweepKeepsItsOwnGroup(t *testing.T) {
 	if err != nil || !strings.Contains(string(got), errInside.Error()) {
 		t.Errorf("the sweeper in the group: %q, %v", got, err)
 	}
-	if swept, err := Sweep(context.Background(), ledger); err != nil || swept.Groups != 1 || swept.Ended < 2 {
+	// The shell is there, the sleep only if it has been started by now.
+	if swept, err := Sweep(context.Background(), ledger); err != nil || swept.Groups != 1 || swept.Ended < 1 {
 		t.Errorf("Sweep from outside = %+v, %v", swept, err)
 	}
 }

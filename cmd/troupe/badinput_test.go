@@ -278,3 +278,33 @@ func TestAnOutputThatIsFull(t *testing.T) {
 		})
 	}
 }
+
+// A file where the notes of running commands should be: that is told with the
+// remedy, and costs the shell alone.
+func TestNoPlaceForNotes(t *testing.T) {
+	b := newBench(t, 0)
+	b.lay(t, map[string]string{".home/.troupe/run": ""})
+	b.provider.Queue(troupetest.Reply{Message: troupetest.Use(call("c1", "Bash", `{"command":"touch ran"}`), call("c2", "Write", `{"file_path":"a.txt","content":"a"}`))})
+	b.provider.Say("done")
+	cmd, _ := b.command(t, "go", "--model", b.model)
+	code, out, notes := finish(t, cmd)
+	first, _, _ := strings.Cut(notes, "\n")
+	if code != exitDone || out != "done\n" || !strings.Contains(first, ".troupe/run") || !strings.Contains(first, "set TROUPE_HOME to a directory you can write") {
+		t.Errorf("code %d, %s%s", code, out, notes)
+	}
+	res := b.provider.Last().Results()
+	if len(res) != 2 || !res[0].IsError || !strings.Contains(res[0].Content.Text(), "note the command") || res[1].IsError {
+		t.Errorf("the model is told %+v", res)
+	}
+}
+
+// What cannot be trusted for want of a place to write it down is an error.
+func TestTrustThatCannotBeKept(t *testing.T) {
+	b := newBench(t, 0)
+	b.lay(t, map[string]string{"taken": ""})
+	b.set("TROUPE_HOME=taken")
+	cmd, _ := b.command(t)
+	cmd.Args = []string{cmd.Path, "trust"}
+	code, out, notes := finish(t, cmd)
+	checkFailure(t, code, exitFailed, out+notes, []string{"taken", "set TROUPE_HOME to a directory you can write"})
+}
