@@ -48,6 +48,8 @@ const patience = 2 * time.Second
 func (t Text) Record(r session.Record) error {
 	var line string
 	switch ev := r.Event.(type) {
+	case troupe.Compacted:
+		line = fmt.Sprintf("agent %s goes on with a summary of its conversation (%s)", oneLine(r.Agent, 20), oneLine(ev.Trigger, 20))
 	case troupe.NotCompacted:
 		line = "the conversation could not be put together and stays as it is: " + oneLine(ev.Err, 200)
 	case troupe.Retrying:
