@@ -84,7 +84,8 @@ func (a *Account) Check(model string, price Price) error {
 			continue
 		}
 		if _, known := price(model, troupe.Usage{}); !known {
-			return fmt.Errorf("%w: %s; a limit of money cannot be kept without: set its price, or leave the limit out", ErrNoPrice, model)
+			return fmt.Errorf(`%w: %s; a limit of money cannot be kept without: set it in settings, in dollars for a million tokens, as in {"catalogue": {%q: {"price": {"input": 1, "output": 2}}}}`,
+				ErrNoPrice, model, model)
 		}
 	}
 	return nil

@@ -104,10 +104,12 @@ func TestLimits(t *testing.T) {
 func billed(t *testing.T, p *place, s *host.Session, lead troupe.Ended) {
 	t.Helper()
 	var bill, leads troupe.Usage
+	turns := 0
 	for _, r := range p.provider.Requests() {
 		bill = bill.Add(r.Usage)
 		if r.FirstUser() != "" && !strings.Contains(r.FirstUser(), "part ") {
 			leads = leads.Add(r.Usage)
+			turns++
 		}
 	}
 	spent := s.Spent()
@@ -115,8 +117,8 @@ func billed(t *testing.T, p *place, s *host.Session, lead troupe.Ended) {
 	if spent.Usage != bill || math.Abs(spent.Dollars-cost) > 1e-9 {
 		t.Errorf("counted %+v, billed %+v: $%v", spent, bill, cost)
 	}
-	if lead.Usage != leads {
-		t.Errorf("the lead has used %+v, billed %+v", lead.Usage, leads)
+	if lead.Usage != leads || lead.Turns != turns {
+		t.Errorf("the lead has used %+v in %d turns, billed %+v in %d", lead.Usage, lead.Turns, leads, turns)
 	}
 }
 

@@ -139,7 +139,7 @@ func (g *Governor) pass(ctx context.Context, patience time.Duration, tell func(t
 		if w.due() && !w.say(0) {
 			return 0, errLeft
 		}
-		if err := await(ctx, wait, changed); err != nil {
+		if err := await(ctx, w.atMost(wait), changed); err != nil {
 			return 0, fmt.Errorf("wait for the provider's rate limit: %w", err)
 		}
 	}

@@ -24,8 +24,7 @@ type desk struct {
 	answers time.Duration // until an answer
 	hang    int           // so many requests after that are never answered
 
-	unanswered, most int
-	starts           []time.Time
+	starts []time.Time
 }
 
 func (d *desk) begin() (refused, hangs bool) {
@@ -40,15 +39,14 @@ func (d *desk) begin() (refused, hangs bool) {
 		d.hang--
 		return false, true
 	}
-	d.unanswered++
-	d.most = max(d.most, d.unanswered)
 	return false, false
 }
 
-func (d *desk) answered() {
+// count is how many requests have come.
+func (d *desk) count() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.unanswered--
+	return len(d.starts)
 }
 
 func (d *desk) Stream(ctx context.Context, _ *troupe.Request) iter.Seq2[troupe.Chunk, error] {
@@ -64,7 +62,6 @@ func (d *desk) Stream(ctx context.Context, _ *troupe.Request) iter.Seq2[troupe.C
 			return
 		}
 		time.Sleep(d.answers)
-		d.answered()
 		if yield(troupe.Opened{}, nil) {
 			yield(troupe.Reply{}, nil)
 		}
@@ -84,17 +81,17 @@ func TestGovernorSlowStart(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if n := len(d.starts) - 1; n != 1 {
+		if n := d.count() - 1; n != 1 {
 			t.Errorf("%d requests before the first was answered", n)
 		}
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if n := len(d.starts) - 1; n != 3 {
+		if n := d.count() - 1; n != 3 {
 			t.Errorf("%d requests when one was answered, want 3", n)
 		}
 		agents.Wait()
-		if len(d.starts) != 13 {
-			t.Errorf("%d requests of 13", len(d.starts))
+		if d.count() != 13 {
+			t.Errorf("%d requests of 13", d.count())
 		}
 	})
 }
@@ -167,6 +164,28 @@ func TestGovernorTellsOfAnUnexpectedWait(t *testing.T) {
 		if len(told) != 2 {
 			t.Errorf("%d of three were told that they wait, want 2", len(told))
 		}
+	})
+}
+
+// So is the only one that waits, when it has waited for a second.
+func TestGovernorTellsTheFirstInTheRow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := model.NewGovernor(time.Now, func() float64 { return 0 }).Wrap(&desk{refuse: 1, answers: 8 * time.Second}, 0)
+		names(m.Stream(t.Context(), &troupe.Request{}))
+		time.Sleep(time.Second)
+		var first sync.WaitGroup
+		first.Go(func() { names(m.Stream(t.Context(), &troupe.Request{})) })
+		time.Sleep(time.Second)
+		start, after := time.Now(), time.Duration(0)
+		for c := range m.Stream(t.Context(), &troupe.Request{}) {
+			if _, ok := c.(troupe.Waiting); ok {
+				after = time.Since(start)
+			}
+		}
+		if after != time.Second {
+			t.Errorf("told after %v", after)
+		}
+		first.Wait()
 	})
 }
 

@@ -31,6 +31,14 @@ func (w *waiter) say(expect time.Duration) bool {
 // due reports whether the wait has become long, and nobody was told.
 func (w *waiter) due() bool { return !w.told && w.now().Sub(w.since) >= noticed }
 
+// atMost is wait, or what is left until somebody has to be told.
+func (w *waiter) atMost(wait time.Duration) time.Duration {
+	if w.told {
+		return wait
+	}
+	return min(wait, noticed-w.now().Sub(w.since))
+}
+
 // silence returns a channel that says when it has.
 func (w *waiter) silence() <-chan time.Time {
 	if w.told {
