@@ -67,6 +67,7 @@ type Config struct {
 	Mode        Value               // permission mode to start in; no Text: nobody has set one
 	Model       Value               // model to start with; no Text: nobody has set one
 	Aliases     map[string]Value    // models by their short name
+	Sandbox     Sandbox             // what confines commands
 	Definitions []troupe.Definition // by name; a name is there once, whatever its case
 	Context     []ContextFile       // in the order in which a model should read them
 

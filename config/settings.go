@@ -169,6 +169,8 @@ func (r *settingsReader) merge(from layer, data []byte) {
 		switch f.key {
 		case "permissions":
 			r.permissions(f)
+		case "sandbox":
+			r.sandbox(f)
 		case "model", "models":
 			// Who answers, and who is paid, is not for a stranger to say.
 			if !from.trusted {
@@ -198,8 +200,6 @@ func notUsed(key string) string {
 		return "hooks are not run"
 	case "mcpServers":
 		return "mcpServers are not started"
-	case "sandbox":
-		return "sandbox is not set up"
 	case "enabledPlugins", "plugins":
 		return key + " are not loaded"
 	case "disableBypassPermissionsMode", "disableAutoMode", "denyInsteadOfPrompting",

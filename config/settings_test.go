@@ -221,7 +221,7 @@ func TestWrongTypesCostTheirValueOnly(t *testing.T) {
 func TestUnusedSettingsAreNamed(t *testing.T) {
 	w := newWorld(t, `
 -- home/.claude/settings.json --
-{"env": {"HTTPS_PROXY": "http://x"}, "hooks": {}, "sandbox": {"enabled": true}, "unknown": 1,
+{"env": {"HTTPS_PROXY": "http://x"}, "hooks": {}, "sandbox": {"network": {"allowedDomains": ["x"]}}, "unknown": 1,
  "permissions": {"disableBypassPermissionsMode": "disable"}}
 -- home/repo/.claude/settings.json --
 {"hooks": {"Stop": []}, "mcpServers": {"a": {}}, "enabledPlugins": {"p": true}}
@@ -234,7 +234,7 @@ func TestUnusedSettingsAreNamed(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{
 		"~/.claude/settings.json: env is not applied by this version",
-		"~/.claude/settings.json: sandbox is not set up by this version",
+		"~/.claude/settings.json: sandbox.network.allowedDomains is not enforced by this version",
 		"~/.claude/settings.json: permissions.disableBypassPermissionsMode is not enforced by this version",
 		".claude/settings.json: hooks are not run by this version",
 		".claude/settings.json: mcpServers are not started by this version",
