@@ -41,9 +41,6 @@ func (s *Session) policy() (permission.Policy, error) {
 		}
 		p.Mode = mode
 	}
-	if p.Mode == permission.Auto && p.Sandbox == nil {
-		s.warn("mode %s allows commands that a sandbox confines, and there is none: it allows what %s does", permission.Auto, permission.AcceptEdits)
-	}
 	for _, r := range s.opts.Config.Rules {
 		rule, err := permission.ParseRule(r.Effect, r.Text, permission.Origin{Source: r.Source, Root: r.Root, Home: s.opts.UserHome})
 		switch {
@@ -125,7 +122,11 @@ func (s *Session) tool(name string, scope delegate.Scope, files *tool.Files, pla
 	case "AskUserQuestion":
 		return tool.AskUserQuestion{Ask: s.chooser(session.Lead)}, nil
 	case "Bash":
-		return &tool.Bash{Env: s.env, Output: s.output(), Mask: s.mask, Ledger: ledger(s.opts.Home)}, nil
+		b := &tool.Bash{Env: s.env, Output: s.output(), Mask: s.mask, Ledger: ledger(s.opts.Home)}
+		if s.cage != nil {
+			b.Confine = s.cage.confine
+		}
+		return b, nil
 	case "Edit":
 		return tool.Edit{Files: files}, nil
 	case "Glob":

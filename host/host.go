@@ -73,6 +73,10 @@ type Options struct {
 	Env     []string // environment of the programs that tools run
 	Secrets []string // names of variables in Env that programs do not get, besides the keys of models
 
+	// Launcher is the path of a program that calls [proc.Confined] first of all, by
+	// which the kernel's Landlock can confine commands; "" leaves only bubblewrap.
+	Launcher string
+
 	Now   func() time.Time
 	NewID func() string // a UUID
 }
@@ -106,6 +110,7 @@ type Session struct {
 	env     []string
 	granted grants
 	mask    *secret.Mask   // of what no agent, no log and no face may see
+	cage    *cage          // what confines commands; nil: they run free
 	git     func() string  // while Open is at work: what git says of Dir
 	asking  sync.WaitGroup // for git
 
@@ -145,6 +150,10 @@ func (s *Session) assemble(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.enclose(ctx, &policy); err != nil {
+		return err
+	}
+	s.tellOfAuto(policy)
 	d, err := s.leadDefinition()
 	if err != nil {
 		return err

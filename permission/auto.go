@@ -3,6 +3,7 @@ package permission
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -142,4 +143,26 @@ func (p Policy) classify(ctx context.Context, f Classify, c *troupe.Call, v trou
 		return troupe.Verdict{Effect: troupe.Allow, By: byClassifier, Reason: "the classifier allowed what needs approval: " + v.Reason, Input: v.Input}
 	}
 	return v
+}
+
+// Path returns the file or directory that a rule for files covers, with all
+// below it, if it is just that and no pattern. dir is where the agent works.
+func (r Rule) Path(dir string) (string, bool) {
+	glob := strings.TrimSuffix(r.path.glob, "/**")
+	if glob == "**" {
+		glob = ""
+	}
+	plain := strings.NewReplacer(`\\`, "", `\*`, "", `\?`, "", `\[`, "", `\{`, "", `\]`, "", `\}`, "").Replace(glob)
+	if !r.isFileRule() || strings.ContainsAny(plain, `*?[{\`) {
+		return "", false
+	}
+	base := dir
+	switch r.path.start {
+	case atAny:
+		return "", false
+	case atBase:
+		base = r.path.base
+	}
+	glob = strings.NewReplacer(`\\`, `\`, `\*`, `*`, `\?`, `?`, `\[`, `[`, `\{`, `{`, `\]`, `]`, `\}`, `}`).Replace(glob)
+	return filepath.Join(base, filepath.FromSlash(glob)), true
 }

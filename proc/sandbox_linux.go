@@ -154,3 +154,59 @@ func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil
 }
+
+// Denied returns paths in the output of a failed program that the sandbox kept
+// from being written, under l, as far as that can be told: they stand in a line
+// that says so, the limits forbid them, and without them they could be written.
+// dir is where relative ones start.
+func (s *Sandbox) Denied(l Limits, dir, output string) (paths []string) {
+	const most = 5
+	for line := range strings.Lines(output) {
+		if len(paths) == most || !slices.ContainsFunc(s.refusals(), func(words string) bool { return strings.Contains(line, words) }) {
+			continue
+		}
+		for _, word := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t\n'\"`‘’:,;()[]{}<>=", r) }) {
+			path := word
+			if !filepath.IsAbs(path) {
+				path = filepath.Join(dir, path)
+			}
+			real, ok := l.forbidden(filepath.Clean(path))
+			if ok && !slices.Contains(paths, real) && len(paths) < most {
+				paths = append(paths, real)
+			}
+		}
+	}
+	return paths
+}
+
+// refusals are how programs name the errors of a sandbox.
+func (s *Sandbox) refusals() []string {
+	if s.kind == bubblewrap {
+		return []string{"Read-only file system", "read-only file system", "EROFS", "Device or resource busy", "device or resource busy", "EBUSY"}
+	}
+	return []string{"Permission denied", "permission denied", "EACCES", "cross-device link", "EXDEV"}
+}
+
+// forbidden reports whether l, and nothing else, keeps a path from being written;
+// it returns the path with its links resolved. The file need not exist, but its
+// directory must.
+func (l Limits) forbidden(path string) (string, bool) {
+	real, err := filepath.EvalSymlinks(path)
+	target := real
+	if err != nil {
+		parent, err := filepath.EvalSymlinks(filepath.Dir(path))
+		if err != nil || filepath.Base(path) == path {
+			return "", false
+		}
+		real, target = filepath.Join(parent, filepath.Base(path)), parent
+	}
+	if l.Writable(real) || unix.Access(target, unix.W_OK) != nil {
+		return "", false
+	}
+	for _, device := range []string{"/dev", "/proc", "/sys"} {
+		if Below(device, real) {
+			return "", false
+		}
+	}
+	return real, true
+}

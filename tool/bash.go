@@ -46,6 +46,10 @@ type Bash struct {
 	Ledger string
 	// Timeout ends a command that sets no limit; 0 is two minutes.
 	Timeout time.Duration
+	// Confine says how a command is confined that an agent in a place gives; an
+	// error says why it must not run, no sandbox that it runs free. It may be
+	// called concurrently; nil confines none.
+	Confine func(command string, place troupe.Place) (*proc.Sandbox, proc.Limits, error)
 	// MaxTimeout is the longest limit that a command can set; 0 is ten minutes.
 	MaxTimeout time.Duration
 }
@@ -94,6 +98,13 @@ func (b *Bash) Call(ctx context.Context, c *troupe.Call) (troupe.Result, error) 
 	if err != nil {
 		return troupe.Result{}, err
 	}
+	var sandbox *proc.Sandbox
+	var limits proc.Limits
+	if b.Confine != nil {
+		if sandbox, limits, err = b.Confine(in.Command, c.Place); err != nil {
+			return troupe.Result{}, err
+		}
+	}
 	limit := b.limit(in.Timeout)
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errTimeLimit)
 	defer cancel()
@@ -107,9 +118,12 @@ func (b *Bash) Call(ctx context.Context, c *troupe.Call) (troupe.Result, error) 
 		Stdout: printed,
 		Stderr: printed,
 		Ledger: b.Ledger,
+
+		Sandbox: sandbox,
+		Limits:  limits,
 	})
 	_ = printed.Flush() // a capture takes all
-	end := bashEnd{Outcome: out}
+	end := bashEnd{Outcome: out, dir: c.Place.Dir, sandbox: sandbox, limits: limits}
 	known := errors.As(runErr, &end.survivors)
 	switch {
 	case errors.Is(runErr, errTimeLimit):

@@ -17,6 +17,10 @@ type bashEnd struct {
 	interrupted bool
 	timedOut    time.Duration        // its time limit, if it reached that
 	survivors   *proc.SurvivorsError // what could not be ended
+
+	dir     string        // where it ran
+	sandbox *proc.Sandbox // what confined it, if anything
+	limits  proc.Limits
 }
 
 // bashResult makes the result of a command of what it printed and how it
@@ -50,7 +54,7 @@ func bashResult(capture *proc.Capture, end bashEnd) (troupe.Result, error) {
 	if err != nil {
 		return troupe.Result{}, fmt.Errorf("encode the result: %w", err)
 	}
-	notes := append(outputNotes(out, fileErr), endNotes(end)...)
+	notes := append(append(outputNotes(out, fileErr), endNotes(end)...), sandboxNotes(out, end)...)
 	if shown == "" {
 		shown = "(no output)\n"
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,9 +28,9 @@ type finding struct {
 // doctor is `troupe doctor`.
 func (p *program) doctor() *cobra.Command {
 	return &cobra.Command{Use: "doctor", Short: "check what troupe finds here: home, programs, model, settings", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			broken := false
-			for _, f := range p.examine() {
+			for _, f := range p.examine(cmd.Context()) {
 				mark := "✓"
 				if !f.ok {
 					mark, broken = "✗", true
@@ -43,7 +44,7 @@ func (p *program) doctor() *cobra.Command {
 		}}
 }
 
-func (p *program) examine() []finding {
+func (p *program) examine(ctx context.Context) []finding {
 	out := []finding{{true, "version", versionText()}}
 	home, user, err := p.homes()
 	if err != nil {
@@ -65,7 +66,7 @@ func (p *program) examine() []finding {
 	if !c.Trusted {
 		trust = "not trusted: what the project's settings allow does not count (troupe trust changes that)"
 	}
-	out = append(out, finding{true, "directory", c.Dir + ", " + trust}, p.modelFinding(c), rules(c, user),
+	out = append(out, finding{true, "directory", c.Dir + ", " + trust}, p.modelFinding(c), rules(c, user), p.sandboxFinding(ctx, c),
 		finding{true, "agents", fmt.Sprint(len(c.Definitions))})
 	for _, problem := range c.Problems {
 		out = append(out, finding{false, "settings", problem.Error()})

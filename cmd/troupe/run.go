@@ -224,6 +224,9 @@ func (p *program) open(ctx context.Context, f *flags) (*host.Session, *host.Mode
 		}
 	}
 	o.Models, o.Secrets = models, models.Secrets()
+	if o.Launcher, err = os.Executable(); err != nil {
+		o.Launcher = "" // then bubblewrap alone can confine commands
+	}
 	s, err := host.Open(ctx, o)
 	if err != nil {
 		return nil, nil, err
