@@ -48,7 +48,8 @@ var mayImport = map[string]string{
 	// 4: what puts them together
 	"/host": "/ /internal/secret /proc /model /model/anthropic /model/openai /model/script /tool /permission /session /ask /budget /hook /compact /config /delegate /internal/statefile",
 	// 5: faces
-	"/internal/cli": "/ /session /ask",
+	"/internal/cli":  "/ /session /ask",
+	"/internal/line": "/ /permission /session /ask /host /internal/cli",
 	// 6: the command
 	"/cmd/troupe": "*",
 	// beside
@@ -67,7 +68,7 @@ var fences = map[string]string{
 	"github.com/openai/":       "/model/openai",
 	"charm.land/catwalk":       "/model/internal/catalogue",
 	"github.com/spf13/":        "/cmd/troupe",
-	"golang.org/x/term":        "/cmd/troupe",
+	"golang.org/x/term":        "/internal/line",
 	"mvdan.cc/sh":              "/permission",
 	"github.com/aymanbagabas/": "/tool",
 	"golang.org/x/net/html":    "/tool",

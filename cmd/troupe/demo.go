@@ -19,6 +19,7 @@ import (
 	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/host"
 	"github.com/troupe-sh/troupe/internal/cli"
+	"github.com/troupe-sh/troupe/internal/line"
 	"github.com/troupe-sh/troupe/internal/statefile"
 	"github.com/troupe-sh/troupe/proc"
 	"github.com/troupe-sh/troupe/session"
@@ -208,7 +209,7 @@ func (d *demo) agents(ctx context.Context) error {
 		done <- err
 	}()
 	tally := &cli.Tally{Price: func(string, troupe.Usage) (float64, bool) { return 0, false }}
-	line := &cli.Timeline{Out: d.p.out, Tally: tally, Plain: !terminal(d.p.out)}
+	line := &cli.Timeline{Out: d.p.out, Tally: tally, Plain: !line.IsTerminal(d.p.out)}
 	logs := session.NewReader(session.Path(host.Sessions(filepath.Join(d.home, ".troupe")), d.repo, id))
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -10,16 +10,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"strings"
-	"syscall"
 
-	"golang.org/x/term"
-
-	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/proc"
 )
 
@@ -38,43 +32,17 @@ const garbage = 200
 func main() {
 	proc.Confined(os.Args, os.Environ()) // the launcher of a sandbox is this program, too
 	ignorePipe()
-	ctx, caught := catch(context.Background())
-	p := &program{in: os.Stdin, out: os.Stdout, notes: os.Stderr, env: os.Environ()}
+	signals := &signals{}
+	ctx := signals.catch(context.Background())
+	p := &program{in: os.Stdin, out: os.Stdout, notes: os.Stderr, env: os.Environ(), signals: signals}
 	if p.lookup("GOGC") == "" {
 		debug.SetGCPercent(garbage)
 	}
 	code := p.main(ctx, os.Args[1:])
-	if s := caught(); s != 0 {
+	if s := signals.caught(); s != 0 {
 		code = 128 + int(s)
 	}
 	os.Exit(code)
-}
-
-// catch returns a context that the first signal to end interrupts. The second
-// ends the program at once.
-func catch(parent context.Context) (ctx context.Context, caught func() syscall.Signal) {
-	ctx, cancel := context.WithCancelCause(parent)
-	signals := make(chan os.Signal, 2)
-	// What was ignored before we came stays so: nohup means it.
-	if ends := slices.DeleteFunc(endings(), signal.Ignored); len(ends) > 0 {
-		signal.Notify(signals, ends...)
-	}
-	first := make(chan syscall.Signal, 1)
-	go func() { // lives as long as the program
-		s, _ := (<-signals).(syscall.Signal)
-		first <- s
-		cancel(troupe.ErrInterrupted)
-		s, _ = (<-signals).(syscall.Signal)
-		os.Exit(128 + int(s))
-	}()
-	return ctx, func() syscall.Signal {
-		select {
-		case s := <-first:
-			return s
-		default:
-			return 0
-		}
-	}
 }
 
 // A program is one call of the command: its streams and its environment.
@@ -82,6 +50,7 @@ type program struct {
 	in         *os.File
 	out, notes io.Writer
 	env        []string
+	signals    *signals
 }
 
 // failure is an error with the exit code that it leads to.
@@ -143,12 +112,6 @@ func (p *program) homes() (home, user string, err error) {
 		return "", "", fmt.Errorf("TROUPE_HOME: %w", err)
 	}
 	return home, user, nil
-}
-
-// terminal reports whether w is one.
-func terminal(w any) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // version is set by the linker; else it is what the module knows.

@@ -20,6 +20,7 @@ import (
 	"github.com/troupe-sh/troupe/config"
 	"github.com/troupe-sh/troupe/host"
 	"github.com/troupe-sh/troupe/internal/cli"
+	"github.com/troupe-sh/troupe/internal/line"
 	"github.com/troupe-sh/troupe/internal/statefile"
 	"github.com/troupe-sh/troupe/permission"
 	"github.com/troupe-sh/troupe/session"
@@ -36,6 +37,9 @@ func modeNames() (names []string) {
 
 // run answers one prompt: the way of `troupe -p`.
 func (p *program) run(ctx context.Context, f *flags, args []string) error {
+	if !f.print && line.IsTerminal(p.in) && line.IsTerminal(p.out) {
+		return p.sit(ctx, f, args)
+	}
 	if err := f.check(args); err != nil {
 		return err
 	}
@@ -43,10 +47,7 @@ func (p *program) run(ctx context.Context, f *flags, args []string) error {
 	if err != nil {
 		return err
 	}
-	s, models, err := p.open(ctx, f)
-	if errors.Is(err, statefile.ErrFull) { // nobody used anything in a wrong way
-		return &failure{exitFailed, err}
-	}
+	s, models, err := p.open(ctx, f, func(*host.Options) {})
 	if err != nil {
 		return err
 	}
@@ -87,6 +88,13 @@ func (f *flags) check(args []string) error {
 		return fmt.Errorf("to have this prompt answered say: troupe -p %q", strings.Join(args, " "))
 	case !slices.Contains(formats, f.output):
 		return fmt.Errorf("--output-format %q: want %s", f.output, strings.Join(formats, ", "))
+	}
+	return f.checkSession()
+}
+
+// checkSession reports flags of a session that make no sense.
+func (f *flags) checkSession() error {
+	switch {
 	case f.turns < 0:
 		return fmt.Errorf("--max-turns %d: want a positive number", f.turns)
 	case f.tokens < 0:
@@ -128,7 +136,7 @@ const patience = time.Second
 // into which nobody writes must not hold up a prompt that is there.
 func (p *program) prompt(ctx context.Context, arg string) (string, error) {
 	piped := ""
-	if !terminal(p.in) {
+	if !line.IsTerminal(p.in) {
 		var err error
 		if piped, err = p.readIn(ctx, arg != ""); err != nil {
 			return "", err
@@ -187,8 +195,9 @@ func (p *program) readIn(ctx context.Context, havePrompt bool) (string, error) {
 	}
 }
 
-// open makes the session that the flags ask for.
-func (p *program) open(ctx context.Context, f *flags) (*host.Session, *host.Models, error) {
+// open makes the session that the flags ask for; face adds its part to the
+// options.
+func (p *program) open(ctx context.Context, f *flags, face func(*host.Options)) (*host.Session, *host.Models, error) {
 	home, user, err := p.homes()
 	if err != nil {
 		return nil, nil, err
@@ -227,7 +236,11 @@ func (p *program) open(ctx context.Context, f *flags) (*host.Session, *host.Mode
 	if o.Launcher, err = os.Executable(); err != nil {
 		o.Launcher = "" // then bubblewrap alone can confine commands
 	}
+	face(&o)
 	s, err := host.Open(ctx, o)
+	if errors.Is(err, statefile.ErrFull) { // nobody used anything in a wrong way
+		return nil, nil, &failure{exitFailed, err}
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -358,7 +371,7 @@ func follow(records func(func(session.Record, error) bool), tally *cli.Tally, fa
 // the cursor.
 func (p *program) face(f *flags, s *host.Session, models *host.Models, tally *cli.Tally) (cli.Face, error) {
 	out, notes := p.out, p.notes
-	if terminal(out) {
+	if line.IsTerminal(out) {
 		out = cli.Screen(out)
 	}
 	var face cli.Face
@@ -372,7 +385,7 @@ func (p *program) face(f *flags, s *host.Session, models *host.Models, tally *cl
 		face = cli.Text{Out: out, Notes: notes, Session: s.ID}
 	}
 	if f.verbose {
-		face = verbose{face, &cli.Timeline{Out: notes, Tally: tally, Plain: !terminal(notes)}}
+		face = verbose{face, &cli.Timeline{Out: notes, Tally: tally, Plain: !line.IsTerminal(notes)}}
 	}
 	return face, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/troupe-sh/troupe/host"
 	"github.com/troupe-sh/troupe/internal/cli"
+	"github.com/troupe-sh/troupe/internal/line"
 	"github.com/troupe-sh/troupe/session"
 )
 
@@ -124,7 +125,7 @@ func (p *program) showSession(id string, bodies bool) error {
 // timeline prints what the logs of a session hold now, and what it cost.
 func (p *program) timeline(w io.Writer, dir string, price cli.Price) error {
 	tally := &cli.Tally{Price: price}
-	line := cli.Timeline{Out: w, Tally: tally, Plain: !terminal(w)}
+	line := cli.Timeline{Out: w, Tally: tally, Plain: !line.IsTerminal(w)}
 	records, damage := session.NewReader(dir).Next()
 	for _, r := range records {
 		tally.Add(r)

@@ -99,9 +99,18 @@ func (t Text) Finish(o Outcome) error {
 	return err
 }
 
-// Summary is the line about a run: how it ended if not well, turns, tokens,
-// cost, denials, session.
+// Summary is the line about a run: what Turn says of it, denials, session.
 func Summary(o Outcome, id string) string {
+	parts := []string{Turn(o)}
+	if d := len(o.Tally.Denials); d > 0 {
+		parts = append(parts, plural(d, "call")+" denied: "+denied(o.Tally.Denials))
+	}
+	return strings.Join(append(parts, "session "+id), " · ")
+}
+
+// Turn says how a run ended if not well, and what it took: requests of the lead,
+// tokens and cost of all agents.
+func Turn(o Outcome) string {
 	var parts []string
 	if o.Ended.Reason != troupe.Done {
 		parts = append(parts, ending(o.Ended))
@@ -112,11 +121,7 @@ func Summary(o Outcome, id string) string {
 	case "refusal":
 		parts = append(parts, "the model or its provider refused to answer")
 	}
-	parts = append(parts, plural(o.Ended.Turns, "turn"), tokens(o.Tally.Usage())+" tokens", Money(o.Tally.Cost()))
-	if d := len(o.Tally.Denials); d > 0 {
-		parts = append(parts, plural(d, "call")+" denied: "+denied(o.Tally.Denials))
-	}
-	return strings.Join(append(parts, "session "+id), " · ")
+	return strings.Join(append(parts, plural(o.Ended.Turns, "turn"), tokens(o.Tally.Usage())+" tokens", Money(o.Tally.Cost())), " · ")
 }
 
 // ending says why a run did not complete, in one line.
