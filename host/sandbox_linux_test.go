@@ -237,7 +237,7 @@ func TestSandboxWithoutNetwork(t *testing.T) {
 // A file .git names any directory it likes; it opens none that is no repository's.
 func TestSandboxBelievesNoLink(t *testing.T) {
 	inSandboxes(t, func(t *testing.T, kind string, p *place, open func(string) *host.Session) {
-		for _, link := range []string{"gitdir: " + p.user, "gitdir: ../user", "gitdir: " + p.user + "/.git/worktrees/x"} {
+		for _, link := range []string{"gitdir: " + p.user, "gitdir: ../user", "gitdir: " + p.user + "/worktrees/x"} {
 			p.write(t, ".git", link+"\n")
 			s := open(`{"sandbox": {"mode": "on"}}`)
 			if text, failed := p.bash(t, s, "touch "+p.user+"/x; mkdir "+p.user+"/.git"); !failed {
