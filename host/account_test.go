@@ -91,7 +91,7 @@ func TestS103TwelveAgentsOfOneAccount(t *testing.T) {
 	if len(o.served) != 13 || all != 26+len(o.refused) {
 		t.Errorf("%d agents, %d requests, %d refused", len(o.served), all, len(o.refused))
 	}
-	if n := len(o.refused); n < 7 || n > 20 { // the first burst; without a governor there are many more
+	if n := len(o.refused); n < 1 || n > 20 { // some of the first burst; without a governor there are many more
 		t.Errorf("%d requests were refused", n)
 	}
 	for _, r := range p.provider.Requests() {

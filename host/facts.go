@@ -66,6 +66,9 @@ func line(path string) string {
 // put together. Who waits for the answer waits no longer than git may take: that
 // a git which is too slow is gone is waited for when the session ends.
 func (s *Session) askEarly(ctx context.Context) {
+	if gitData(s.Dir) == "" { // that there is nothing to ask is known at once
+		return
+	}
 	answer, late := make(chan string, 1), time.NewTimer(gitDeadline)
 	s.asking.Go(func() { answer <- s.gitState(ctx, s.Dir) })
 	s.git = func() string {
