@@ -44,11 +44,16 @@ type Sources struct {
 	Home     string   // own data directory, as a rule ~/.troupe
 	UserHome string   // home directory of the user
 	Dir      string   // where the session works; must exist
-	Managed  string   // settings file of the machine's owner, above all others; it need not exist
+	Managed  string   // settings file of the machine's owner, above all others; it need not exist. So is what is in NAME.d beside NAME.json
+	Layers   []string // of the settings that are read: user, project, local; nil is all
 	Settings string   // value of --settings: a path, from Dir on, or a JSON object
 	Agents   string   // value of --agents: a JSON object of definitions by name
 	AddDirs  []string // values of --add-dir, from Dir on
 	Tools    []string // names of the tools there are, to find misspelt ones; nil: not checked
+
+	// Reaches says whether a variable decides where and how models are
+	// reached. If it is nil no variable does.
+	Reaches func(name string) bool
 
 	// Trusted says whether the user trusts a directory. If it is nil the
 	// store that [Trust] writes in Home is asked.
@@ -62,14 +67,26 @@ type Config struct {
 	Root    string // of the repository: the nearest directory at or above Dir that has a .git, else Dir
 	Trusted bool   // whether the user trusts Dir
 
-	Rules       []RuleText          // of all layers, the weakest layer first
-	Dirs        []Value             // further directories to work in, absolute: flags first, then settings
-	Mode        Value               // permission mode to start in; no Text: nobody has set one
-	Model       Value               // model to start with; no Text: nobody has set one
-	Aliases     map[string]Value    // models by their short name
-	Sandbox     Sandbox             // what confines commands
-	Definitions []troupe.Definition // by name; a name is there once, whatever its case
-	Context     []ContextFile       // in the order in which a model should read them
+	Rules       []RuleText            // of all layers, the weakest layer first
+	Dirs        []Value               // further directories to work in, absolute: flags first, then settings
+	Mode        Value                 // permission mode to start in; no Text: nobody has set one
+	Model       Value                 // model to start with; no Text: nobody has set one
+	Aliases     map[string]Value      // models by their short name
+	NoBypass    Value                 // has a text if the mode bypassPermissions is forbidden
+	Env         map[string]Value      // variables by name: see [Config.Environ]
+	PassKeys    []Value               // names of variables with keys of providers that programs get
+	Proxy       Value                 // for requests to models and pages; as HTTPS_PROXY
+	NoProxy     Value                 // as NO_PROXY
+	CAFile      Value                 // certificates to trust on top of the system's, absolute
+	Catalogue   map[string]ModelFacts // by the whole name of the model
+	Sandbox     Sandbox               // what confines commands
+	Definitions []troupe.Definition   // by name; a name is there once, whatever its case
+	Context     []ContextFile         // in the order in which a model should read them
+
+	Managed   []string // settings files of the machine's owner that are there
+	Withheld  []string // what a folder that is not trusted asks for and does not get
+	Reach     []string // what a trusted project decides of how models are reached
+	Elsewhere []string // keys of other tools that have no effect
 
 	Problems []Problem // what is wrong in files, and what was left out for it
 	Warnings []string  // what the user should know before the first turn
@@ -138,7 +155,6 @@ type loader struct {
 	src      Sources
 	userHome string // as in src, with links resolved
 	cfg      *Config
-	withheld []string // what an untrusted project asked for and did not get
 }
 
 func newLoader(src Sources) (*loader, error) {
@@ -160,7 +176,7 @@ func newLoader(src Sources) (*loader, error) {
 		Dir:     dir,
 		Root:    repositoryRoot(dir),
 		Trusted: src.Trusted(dir) || dir == l.userHome,
-		Aliases: map[string]Value{},
+		Aliases: map[string]Value{}, Env: map[string]Value{}, Catalogue: map[string]ModelFacts{},
 	}
 	return l, nil
 }
@@ -184,14 +200,18 @@ func (l *loader) unused(file, what string) {
 
 // withhold notes something that file asks for and that only a trusted folder gets.
 func (l *loader) withhold(file, what string) {
-	l.withheld = append(l.withheld, l.show(file)+": "+what)
+	l.cfg.Withheld = append(l.cfg.Withheld, l.show(file)+": "+what)
 }
 
 // warnOfTrust says once, for all files, what trust would change.
 func (l *loader) warnOfTrust() {
-	if len(l.withheld) > 0 {
+	if len(l.cfg.Withheld) > 0 {
 		l.warn("ignored because this folder is not trusted (to trust it run `troupe trust` in it): %s",
-			strings.Join(l.withheld, "; "))
+			strings.Join(l.cfg.Withheld, "; "))
+	}
+	if len(l.cfg.Reach) > 0 {
+		first := "this project, which you trust, decides how models are reached: " + strings.Join(l.cfg.Reach, "; ")
+		l.cfg.Warnings = append([]string{first}, l.cfg.Warnings...)
 	}
 }
 

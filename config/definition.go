@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/permission"
 )
 
 // isKey says whether definitions have a field of this name.
@@ -209,11 +210,11 @@ func (d *draft) mode(f field) (string, error) {
 	if err != nil || s == "" {
 		return "", err
 	}
-	mode, err := parseMode(s)
+	mode, err := permission.ParseMode(s)
 	if err != nil {
 		return "", d.wrong(f, "permissionMode: %v", err)
 	}
-	return mode, nil
+	return string(mode), nil
 }
 
 func (d *draft) maxTurns(f field) (int, error) {

@@ -47,7 +47,7 @@ func wantWhole(t *testing.T, d troupe.Definition) {
 	if strings.HasPrefix(d.Name, "-") || strings.ContainsAny(d.Name, ":/\\\n\x00") || !utf8.ValidString(d.Name+d.Description+d.Prompt) {
 		t.Errorf("bad name or text: %+v", d)
 	}
-	if _, err := parseMode(d.Mode); d.Mode != "" && err != nil || d.MaxTurns < 0 {
+	if _, err := permission.ParseMode(d.Mode); d.Mode != "" && err != nil || d.MaxTurns < 0 {
 		t.Errorf("bad value: %+v", d)
 	}
 	for _, w := range append(d.Tools, d.Disallowed...) {

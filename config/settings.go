@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/troupe-sh/troupe"
@@ -19,9 +20,28 @@ const maxSettings = 256 << 10
 // A layer is one source of settings.
 type layer struct {
 	source  string // path, or CommandLine for what was given inline
+	name    string // as --setting-sources has it; "" cannot be left out
 	root    string // where a rule's pattern with one leading slash starts
 	project bool   // came with the repository, or lies in it
 	trusted bool
+}
+
+// The names of layers, as users write them.
+const (
+	layerUser    = "user"
+	layerProject = "project"
+	layerLocal   = "local"
+)
+
+// checkLayers reports a name of [Sources.Layers] that there is not.
+func (l *loader) checkLayers() error {
+	all := []string{layerUser, layerProject, layerLocal}
+	for _, name := range l.src.Layers {
+		if !slices.Contains(all, name) {
+			return fmt.Errorf("--setting-sources: %w: %q; there are %s", ErrFlag, name, strings.Join(all, ", "))
+		}
+	}
+	return nil
 }
 
 // layers returns the settings files there may be, the weakest first. The
@@ -29,12 +49,12 @@ type layer struct {
 func (l *loader) layers() []layer {
 	var out []layer
 	for _, dir := range l.userDirs() {
-		out = append(out, layer{source: filepath.Join(dir, "settings.json"), root: dir, trusted: true})
+		out = append(out, layer{source: filepath.Join(dir, "settings.json"), name: layerUser, root: dir, trusted: true})
 	}
 	root := l.cfg.Root
-	for _, name := range []string{"settings.json", "settings.local.json"} {
+	for _, file := range [][2]string{{"settings.json", layerProject}, {"settings.local.json", layerLocal}} {
 		for _, dir := range []string{".claude", ".troupe"} {
-			out = append(out, layer{source: filepath.Join(root, dir, name), root: root, project: true,
+			out = append(out, layer{source: filepath.Join(root, dir, file[0]), name: file[1], root: root, project: true,
 				trusted: l.cfg.Trusted || l.ofUser(root)})
 		}
 	}
@@ -57,6 +77,9 @@ func (l *loader) userDirs() []string {
 // loadSettings reads and merges all layers. It returns what may have cost a
 // deny or ask rule, and an error if it is the fault of a flag.
 func (l *loader) loadSettings() (lost []string, err error) {
+	if err := l.checkLayers(); err != nil {
+		return nil, err
+	}
 	r := &settingsReader{l: l}
 	var ofUser []fs.FileInfo
 	for _, from := range l.layers() {
@@ -67,14 +90,14 @@ func (l *loader) loadSettings() (lost []string, err error) {
 		if !from.project && info != nil {
 			ofUser = append(ofUser, info)
 		}
-		r.file(from)
+		if l.src.Layers == nil || slices.Contains(l.src.Layers, from.name) {
+			r.file(from)
+		}
 	}
 	if err := r.flag(l.src.Settings); err != nil {
 		return nil, err
 	}
-	if m := l.src.Managed; m != "" {
-		r.file(layer{source: m, root: filepath.Dir(m), trusted: true})
-	}
+	r.managed()
 	l.loadDirFlags()
 	if path := filepath.Join(l.cfg.Root, ".mcp.json"); exists(path) {
 		l.unused(path, "its servers are not started")
@@ -84,6 +107,32 @@ func (l *loader) loadSettings() (lost []string, err error) {
 	}
 	l.cfg.Problems = append(l.cfg.Problems, append(r.lost, r.problems...)...)
 	return lost, nil
+}
+
+// managed merges the files of the machine's owner: the one that is named, and
+// what lies in the directory of its name with .d for .json, in the order of names.
+func (r *settingsReader) managed() {
+	m := r.l.src.Managed
+	if m == "" {
+		return
+	}
+	files := []string{m}
+	more := strings.TrimSuffix(m, ".json") + ".d"
+	entries, err := os.ReadDir(more)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.lost = append(r.lost, Problem{File: more, Reason: reason(err).Error()})
+	}
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".json") && !strings.HasPrefix(e.Name(), ".") {
+			files = append(files, filepath.Join(more, e.Name()))
+		}
+	}
+	for _, f := range files {
+		if exists(f) {
+			r.l.cfg.Managed = append(r.l.cfg.Managed, f)
+		}
+		r.file(layer{source: f, root: filepath.Dir(f), trusted: true})
+	}
 }
 
 func isOneOf(info fs.FileInfo, of []fs.FileInfo) bool {
@@ -182,31 +231,18 @@ func (r *settingsReader) merge(from layer, data []byte) {
 			} else {
 				r.aliases(f)
 			}
+		case "env":
+			r.env(f)
+		case "network":
+			r.network(f)
+		case "catalogue":
+			r.catalogue(f)
+		case "passKeys":
+			r.passKeys(f)
 		default:
-			if what := notUsed(f.key); what != "" && !f.value.empty() {
-				r.l.unused(from.source, what)
-			}
+			r.unknown(f, "", settingsKeys())
 		}
 	}
-}
-
-// notUsed tells what a known key of a settings file, or of its permissions,
-// does not do; "" for keys of no concern.
-func notUsed(key string) string {
-	switch key {
-	case "env":
-		return "env is not applied"
-	case "hooks":
-		return "hooks are not run"
-	case "mcpServers":
-		return "mcpServers are not started"
-	case "enabledPlugins", "plugins":
-		return key + " are not loaded"
-	case "disableBypassPermissionsMode", "disableAutoMode", "denyInsteadOfPrompting",
-		"blockReadsOutsideWorkingDirectories", "blockWritesOutsideWorkingDirectories":
-		return key + " is not enforced"
-	}
-	return ""
 }
 
 func (r *settingsReader) permissions(f field) {
@@ -229,10 +265,14 @@ func (r *settingsReader) permissions(f field) {
 			r.dirs(f)
 		case "defaultMode":
 			r.mode(f)
-		default:
-			if what := notUsed(f.key); what != "" && !f.value.empty() {
-				r.l.unused(r.from.source, "permissions."+what)
+		case "disableBypassPermissionsMode":
+			if f.value.kind == isText && f.value.text == "disable" { // it takes away: anybody may say it
+				r.l.cfg.NoBypass = Value{f.value.text, r.from.source}
+			} else if f.value.kind != isNull {
+				r.lost = append(r.lost, Problem{r.from.source, f.value.line, f.value.col, f.key + ` can only be "disable"`})
 			}
+		default:
+			r.unknown(f, "permissions.", permissionKeys())
 		}
 	}
 }
@@ -301,26 +341,16 @@ func (r *settingsReader) mode(f field) {
 	if v.Text == "" {
 		return
 	}
-	mode, err := parseMode(v.Text)
+	mode, err := permission.ParseMode(v.Text)
 	if err != nil {
 		r.problems = append(r.problems, Problem{r.from.source, f.value.line, f.value.col, f.key + ": " + err.Error()})
 		return
 	}
-	if !r.from.trusted && permission.Mode(mode).Wider(permission.Mode(r.l.cfg.Mode.Text)) {
-		r.l.withhold(r.from.source, f.key+" "+mode)
+	if !r.from.trusted && mode.Wider(permission.Mode(r.l.cfg.Mode.Text)) {
+		r.l.withhold(r.from.source, f.key+" "+string(mode))
 		return
 	}
-	r.l.cfg.Mode = Value{mode, v.Source}
-}
-
-// parseMode returns the name of a permission mode. The mode auto is a name like
-// the others: whoever starts in it says what there is of it.
-func parseMode(s string) (string, error) {
-	mode, err := permission.ParseMode(s)
-	if err != nil && s == "auto" {
-		return s, nil
-	}
-	return string(mode), err
+	r.l.cfg.Mode = Value{string(mode), v.Source}
 }
 
 func (r *settingsReader) aliases(f field) {

@@ -221,21 +221,24 @@ func TestWrongTypesCostTheirValueOnly(t *testing.T) {
 func TestUnusedSettingsAreNamed(t *testing.T) {
 	w := newWorld(t, `
 -- home/.claude/settings.json --
-{"env": {"HTTPS_PROXY": "http://x"}, "hooks": {}, "sandbox": {"network": {"allowedDomains": ["x"]}}, "unknown": 1,
- "permissions": {"disableBypassPermissionsMode": "disable"}}
+{"hooks": {}, "sandbox": {"network": {"allowedDomains": ["x"]}}, "theme": "dark", "permissions": {"disableAutoMode": "disable"}}
 -- home/repo/.claude/settings.json --
 {"hooks": {"Stop": []}, "mcpServers": {"a": {}}, "enabledPlugins": {"p": true}}
 -- home/repo/.mcp.json --
 {}
 `)
-	got := w.load(t).Unused
+	cfg := w.load(t)
+	if len(cfg.Elsewhere) != 1 || filepath.ToSlash(cfg.Elsewhere[0]) != "~/.claude/settings.json: theme" {
+		t.Errorf("keys of other tools: %q", cfg.Elsewhere)
+	}
+	wantNone(t, "warnings", cfg.Warnings)
+	got := cfg.Unused
 	for i := range got {
 		got[i] = filepath.ToSlash(got[i])
 	}
 	if diff := cmp.Diff([]string{
-		"~/.claude/settings.json: env is not applied by this version",
 		"~/.claude/settings.json: sandbox.network.allowedDomains is not enforced by this version",
-		"~/.claude/settings.json: permissions.disableBypassPermissionsMode is not enforced by this version",
+		"~/.claude/settings.json: permissions.disableAutoMode is not enforced by this version",
 		".claude/settings.json: hooks are not run by this version",
 		".claude/settings.json: mcpServers are not started by this version",
 		".claude/settings.json: enabledPlugins are not loaded by this version",

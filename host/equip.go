@@ -41,6 +41,13 @@ func (s *Session) policy() (permission.Policy, error) {
 		}
 		p.Mode = mode
 	}
+	if no := s.opts.Config.NoBypass; no.Text != "" && p.Mode == permission.Bypass {
+		if s.opts.Mode != "" {
+			return p, fmt.Errorf("%w: %s forbids the mode %s", ErrUse, no.Source, permission.Bypass)
+		}
+		s.warn("%s forbids the mode %s; the mode is %s", no.Source, permission.Bypass, permission.Default)
+		p.Mode = permission.Default
+	}
 	for _, r := range s.opts.Config.Rules {
 		rule, err := permission.ParseRule(r.Effect, r.Text, permission.Origin{Source: r.Source, Root: r.Root, Home: s.opts.UserHome})
 		switch {

@@ -127,7 +127,8 @@ type Session struct {
 // Open makes a session, or takes one up again. The caller must Close it.
 func Open(ctx context.Context, o Options) (*Session, error) {
 	secrets := slices.Concat(o.Secrets, o.Models.Secrets())
-	s := &Session{opts: o, Dir: o.Config.Dir, journal: tool.NewJournal(o.Now), env: without(o.Env, secrets), mask: o.Models.hide(o.Env, secrets)}
+	s := &Session{opts: o, Dir: o.Config.Dir, journal: tool.NewJournal(o.Now), env: o.programs(secrets),
+		mask: o.Models.hide(slices.Concat(o.Env, o.Config.Environ(nil)), secrets)}
 	err := s.mask.Error(s.assemble(ctx))
 	s.git = nil // agents to come ask anew
 	if err != nil {
@@ -135,6 +136,15 @@ func Open(ctx context.Context, o Options) (*Session, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// programs is the environment of the programs that tools run: with the variables
+// of the settings, and with no key of a provider but those that settings pass.
+func (o *Options) programs(secrets []string) []string {
+	passed := func(name string) bool {
+		return slices.ContainsFunc(o.Config.PassKeys, func(v config.Value) bool { return strings.EqualFold(v.Text, name) })
+	}
+	return without(o.Config.Environ(o.Env), slices.DeleteFunc(slices.Clone(secrets), passed))
 }
 
 // assemble puts the lead together and begins its log.

@@ -39,9 +39,11 @@ type Models struct {
 // lookup finds ("" for those not set): keys, addresses, proxies and own
 // authorities as [model.Network] has them, TROUPE_IDLE_TIMEOUT,
 // TROUPE_REQUEST_TIMEOUT and TROUPE_MAX_RETRIES. Aliases are names that the user gave;
-// a relative path of a script starts in dir.
-func NewModels(lookup func(string) string, aliases map[string]string, dir string, now func() time.Time, random func() float64) *Models {
-	m := &Models{catalogue: model.NewCatalogue(), lookup: lookup, aliases: aliases, dir: dir, now: now,
+// a relative path of a script starts in dir. What is known of models replaces
+// what the catalogue says of them.
+func NewModels(lookup func(string) string, aliases map[string]string, dir string, now func() time.Time, random func() float64,
+	known ...model.Info) *Models {
+	m := &Models{catalogue: model.NewCatalogue(known...), lookup: lookup, aliases: aliases, dir: dir, now: now,
 		governors: model.NewGovernors(now, random), open: map[model.Name]troupe.Model{},
 		wire: sync.OnceValues(func() (wire, error) { return newWire(lookup) })}
 	m.mask = sync.OnceValue(func() *secret.Mask { return m.hide(nil, m.Secrets()) })

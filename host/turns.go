@@ -60,6 +60,9 @@ func (s *Session) Switch(to troupe.Switched) error {
 		if err != nil {
 			return err
 		}
+		if no := s.opts.Config.NoBypass; no.Text != "" && mode == permission.Bypass {
+			return fmt.Errorf("%w: %s forbids the mode %s", ErrUse, no.Source, mode)
+		}
 		to.Mode = string(mode)
 	}
 	s.mu.Lock()

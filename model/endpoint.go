@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -51,6 +52,22 @@ func (e Endpoint) GoString() string { return e.String() }
 func (e Endpoint) Account() string {
 	sum := sha256.Sum256([]byte(e.Key + "\x00" + e.Token))
 	return e.Provider + " " + e.BaseURL + " " + hex.EncodeToString(sum[:8])
+}
+
+// Decides reports whether a variable decides which model is asked, at which
+// address, with which key and through which network.
+func (c *Catalogue) Decides(name string) bool {
+	switch strings.ToUpper(name) {
+	case "ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", "OLLAMA_HOST", "TROUPE_MODEL", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY",
+		"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "TROUPE_CA_FILE":
+		return true
+	}
+	for _, p := range c.providers() {
+		if strings.EqualFold(variable(p.address), name) && name != "" {
+			return true
+		}
+	}
+	return slices.ContainsFunc(c.Keys(), func(key string) bool { return strings.EqualFold(key, name) })
 }
 
 // Endpoint finds out where n is, with what lookup says of the variables that

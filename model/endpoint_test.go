@@ -109,3 +109,29 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 }
+
+// Every variable that finding and reaching an endpoint looks at decides it.
+func TestDecides(t *testing.T) {
+	c := model.NewCatalogue()
+	seen := map[string]bool{}
+	lookup := func(name string) string { seen[name] = true; return "" }
+	for _, p := range c.Providers() {
+		_, _ = c.Endpoint(model.Name{Provider: p, Model: "m"}, lookup)
+	}
+	if _, err := model.Network(lookup); err != nil {
+		t.Fatal(err)
+	}
+	if len(seen) < 15 {
+		t.Errorf("only %d variables were looked at", len(seen))
+	}
+	for name := range seen {
+		if !c.Decides(name) {
+			t.Errorf("%s is looked at and does not count", name)
+		}
+	}
+	for _, name := range []string{"", "PATH", "TROUPE_HOME"} {
+		if c.Decides(name) {
+			t.Errorf("%q decides nothing", name)
+		}
+	}
+}

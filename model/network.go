@@ -34,7 +34,7 @@ const (
 //   - HTTPS_PROXY, HTTP_PROXY and NO_PROXY, in capitals or not, say which proxy
 //     a request goes through, in the way of golang.org/x/net/http/httpproxy:
 //     never one to this machine itself.
-//   - SSL_CERT_FILE and NODE_EXTRA_CA_CERTS name files of certificates in PEM
+//   - SSL_CERT_FILE, NODE_EXTRA_CA_CERTS and TROUPE_CA_FILE name files of certificates in PEM
 //     form, which are trusted on top of those of the system.
 //
 // What is set and cannot be used is an error: to go on without it would send
@@ -130,7 +130,7 @@ func proxies(lookup func(string) string) (func(*http.Request) (*url.URL, error),
 			if value == "" || *v.to != "" {
 				continue
 			}
-			if !isProxy(value) { // not shown: it may hold a password
+			if !IsProxy(value) { // not shown: it may hold a password
 				return nil, fmt.Errorf("%s is not the address of a proxy; set it as in http://HOST:PORT", name)
 			}
 			*v.to = value
@@ -152,9 +152,9 @@ func proxies(lookup func(string) string) (func(*http.Request) (*url.URL, error),
 	}, nil
 }
 
-// isProxy reports whether s is what httpproxy and http.Transport understand. The
+// IsProxy reports whether s is what httpproxy and http.Transport understand. The
 // first ignores what it does not, and the request would go past the proxy.
-func isProxy(s string) bool {
+func IsProxy(s string) bool {
 	if !strings.Contains(s, "://") {
 		s = "http://" + s
 	}
@@ -173,7 +173,7 @@ func isProxy(s string) bool {
 // system trusts.
 func authorities(lookup func(string) string) (*x509.CertPool, error) {
 	var all *x509.CertPool
-	for _, name := range []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"} {
+	for _, name := range []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "TROUPE_CA_FILE"} {
 		path := lookup(name)
 		if path == "" {
 			continue
