@@ -234,7 +234,7 @@ func (r *settingsReader) merge(from layer, data []byte) {
 		case "env":
 			r.env(f)
 		case "network":
-			r.network(f)
+			r.connections(f)
 		case "catalogue":
 			r.catalogue(f)
 		case "passKeys":

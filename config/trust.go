@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/troupe-sh/troupe/internal/statefile"
 )
@@ -58,6 +59,27 @@ func Trust(ctx context.Context, home, dir string) (root string, err error) {
 		return "", fmt.Errorf("trust %s: %w", root, err)
 	}
 	return root, nil
+}
+
+// Offer asks the user at a terminal whether to trust the folder that c is of, if
+// it is not trusted and has something that only a trusted one gets. ask puts a
+// question, which tells what that is, and returns the answer as it was typed.
+// The word "yes" trusts, any other answer does not. trusted says that the
+// configuration has to be loaded again.
+func Offer(ctx context.Context, home string, c *Config, ask func(question string) (answer string, err error)) (trusted bool, err error) {
+	if c.Trusted || len(c.Withheld) == 0 {
+		return false, nil
+	}
+	answer, err := ask(fmt.Sprintf("Do you trust what is written in %s? Its settings ask for:\n  %s\nType yes to let them: ",
+		c.Root, strings.Join(c.Withheld, "\n  ")))
+	if err != nil {
+		return false, fmt.Errorf("ask whether to trust %s: %w", c.Root, err)
+	}
+	if !strings.EqualFold(strings.TrimSpace(answer), "yes") {
+		return false, nil
+	}
+	_, err = Trust(ctx, home, c.Dir)
+	return err == nil, err
 }
 
 // Untrust takes back the trust that covers dir and returns the roots that it

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -114,5 +115,32 @@ func TestSourcesMayDecideTrust(t *testing.T) {
 	w.src.Trusted = func(dir string) bool { asked = dir; return true }
 	if cfg := w.load(t); !cfg.Trusted || len(cfg.Dirs) == 0 || asked != w.repo {
 		t.Errorf("trusted %v, directories %v, asked for %q", cfg.Trusted, cfg.Dirs, asked)
+	}
+}
+
+func TestOffer(t *testing.T) {
+	w := newWorld(t, "-- home/repo/.claude/settings.json --\n{\"permissions\": {\"allow\": [\"A\"]}, \"env\": {\"X\": \"y\"}}\n")
+	broken := errors.New("the terminal is gone")
+	for _, tt := range []struct {
+		answer string
+		err    error
+		want   bool
+	}{{"", nil, false}, {"no\n", nil, false}, {"y\n", nil, false}, {"yes", broken, false}, {" Yes \n", nil, true}} {
+		question := ""
+		got, err := Offer(t.Context(), w.src.Home, w.load(t), func(q string) (string, error) { question = q; return tt.answer, tt.err })
+		if got != tt.want || !errors.Is(err, tt.err) || w.load(t).Trusted != tt.want {
+			t.Errorf("answer %q: %v, %v; trusted: %v", tt.answer, got, err, w.load(t).Trusted)
+		}
+		if !strings.Contains(question, w.repo) || !strings.Contains(question, "1 allow rule(s)") || !strings.Contains(question, "1 variable(s) of env") {
+			t.Errorf("the question does not say what it is about: %q", question)
+		}
+	}
+	never := func(string) (string, error) { t.Error("asked in vain"); return "yes", nil }
+	if got, err := Offer(t.Context(), w.src.Home, w.load(t), never); got || err != nil {
+		t.Errorf("of a folder that is trusted: %v, %v", got, err)
+	}
+	w = newWorld(t, "-- home/repo/.claude/settings.json --\n{\"permissions\": {\"deny\": [\"A\"]}}\n")
+	if got, err := Offer(t.Context(), w.src.Home, w.load(t), never); got || err != nil {
+		t.Errorf("of a folder that asks for nothing: %v, %v", got, err)
 	}
 }

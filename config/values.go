@@ -73,8 +73,8 @@ func (r *settingsReader) env(f field) {
 	}
 }
 
-// network takes how servers are reached.
-func (r *settingsReader) network(f field) {
+// connections takes how servers are reached.
+func (r *settingsReader) connections(f field) {
 	if !r.object(f) {
 		return
 	}

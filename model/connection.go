@@ -86,7 +86,7 @@ func untrusted(err error) (remedy string, ok bool) {
 	)
 	switch {
 	case errors.As(err, &authority), errors.As(err, &system):
-		return "if a proxy or an authority of your own signs here, name its certificate, a PEM file, in SSL_CERT_FILE or NODE_EXTRA_CA_CERTS", true
+		return "if a proxy or an authority of your own signs here, name its certificate, a PEM file, in SSL_CERT_FILE or NODE_EXTRA_CA_CERTS, or in network.caFile of your settings", true
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return "check the clock of this machine, and the server's certificate", true
 	case errors.As(err, &host):

@@ -178,6 +178,9 @@ func authorities(lookup func(string) string) (*x509.CertPool, error) {
 		if path == "" {
 			continue
 		}
+		if name == "TROUPE_CA_FILE" {
+			name += " (or network.caFile of the settings)"
+		}
 		text, err := os.ReadFile(path)
 		if err != nil {
 			return nil, fmt.Errorf("read the certificates of %s: %w", name, err)

@@ -27,21 +27,27 @@ type finding struct {
 
 // doctor is `troupe doctor`.
 func (p *program) doctor() *cobra.Command {
-	return &cobra.Command{Use: "doctor", Short: "check what troupe finds here: home, programs, model, settings", Args: cobra.NoArgs,
+	settings := false
+	cmd := &cobra.Command{Use: "doctor", Short: "check what troupe finds here: home, programs, model, settings", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if settings {
+				return p.showSettings()
+			}
 			broken := false
 			for _, f := range p.examine(cmd.Context()) {
 				mark := "✓"
 				if !f.ok {
 					mark, broken = "✗", true
 				}
-				fmt.Fprintf(p.out, "%s %-10s %s\n", mark, f.what, cli.Clean(f.detail))
+				fmt.Fprintf(p.out, "%s %-10s %s\n", mark, f.what, p.hidden(cli.Clean(f.detail)))
 			}
 			if broken {
 				return &failure{code: exitFailed}
 			}
 			return nil
 		}}
+	cmd.Flags().BoolVar(&settings, "settings", false, "show each setting that counts and the file it is from, and what is not used")
+	return cmd
 }
 
 func (p *program) examine(ctx context.Context) []finding {
@@ -58,7 +64,7 @@ func (p *program) examine(ctx context.Context) []finding {
 	if err != nil {
 		return append(out, finding{false, "directory", err.Error()})
 	}
-	c, err := config.Load(config.Sources{Home: home, UserHome: user, Dir: dir, Managed: managedSettings, Tools: host.Known()})
+	c, err := p.load(&flags{}, home, user, dir)
 	if err != nil {
 		return append(out, finding{false, "settings", err.Error()})
 	}

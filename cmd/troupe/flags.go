@@ -19,6 +19,7 @@ type flags struct {
 	dollars            float64
 	time               time.Duration
 	fallback           []string
+	sources            []string // of settings; nil: all
 	allowed, forbidden list
 	dirs               []string
 }
@@ -106,6 +107,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.agent, "agent", "", "`name` of the agent to be")
 	set.StringVar(&f.add, "append-system-prompt", "", "`text` to add to the system prompt")
 	set.StringVar(&f.settings, "settings", "", "settings, a `file` or a JSON object")
+	set.StringSliceVar(&f.sources, "setting-sources", nil, "settings files to read, of user, project and local; \"\" is none of them")
 }
 
 const long = `troupe runs coding agents in the directory where you are: one that leads, and those it

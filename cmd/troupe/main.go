@@ -14,6 +14,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/troupe-sh/troupe/model"
 	"github.com/troupe-sh/troupe/proc"
 )
 
@@ -49,7 +50,10 @@ func main() {
 type program struct {
 	in         *os.File
 	out, notes io.Writer
-	env        []string
+	env        []string          // with the variables of the settings, once they are loaded
+	before     []string          // what it was without them
+	network    map[string]string // variables that settings say for troupe's own connections alone
+	known      []model.Info      // what settings say of models
 	signals    *signals
 }
 
@@ -81,13 +85,16 @@ func (p *program) main(ctx context.Context, args []string) int {
 		code = f.code
 	}
 	if text := err.Error(); text != "" {
-		fmt.Fprintln(p.notes, "troupe: "+strings.TrimSpace(text))
+		fmt.Fprintln(p.notes, "troupe: "+strings.TrimSpace(p.hidden(text)))
 	}
 	return code
 }
 
 // lookup returns a variable of the environment, "" if it is not set.
 func (p *program) lookup(name string) string {
+	if v, ok := p.network[name]; ok {
+		return v
+	}
 	for _, kv := range p.env {
 		if k, v, ok := strings.Cut(kv, "="); ok && k == name {
 			return v

@@ -53,6 +53,7 @@ func TestScripts(t *testing.T) {
 					e.Setenv("PARENT", `"model":"`+name+`"`)
 					e.Setenv("AGENTS", agentsOfScripts)
 					e.Setenv("ALIASES", `{"models": {"own": "`+provider+`/own-1", "told": "`+provider+`/told-2"}}`)
+					e.Setenv("KEY", key)
 					e.Setenv("FAST", `{"model": "fast", "models": {"fast": "`+provider+`/from-alias"}}`)
 					e.Setenv(d.base, p.URL()+d.path)
 					e.Setenv(d.key, key)

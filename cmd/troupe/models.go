@@ -90,7 +90,10 @@ func (p *program) ask(ctx context.Context, c *model.Catalogue, s *source) error 
 }
 
 func (p *program) listModels(ctx context.Context, all bool) error {
-	c := model.NewCatalogue()
+	if _, err := p.here(&flags{}); err != nil {
+		return err
+	}
+	c := model.NewCatalogue(p.known...)
 	shown := slices.DeleteFunc(p.sources(c), func(s source) bool { return !s.set && !all })
 	if len(shown) == 0 {
 		fmt.Fprintln(p.notes, "no provider is set up: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or the address of a server of your own "+
@@ -108,15 +111,18 @@ func (p *program) listModels(ctx context.Context, all bool) error {
 			}
 		}
 		for _, i := range s.models {
-			row(w, i, s)
+			p.row(w, i, s)
 		}
 	}
 	return w.Flush()
 }
 
-func row(w io.Writer, i model.Info, s source) {
+func (p *program) row(w io.Writer, i model.Info, s source) {
 	from := "catalogue"
-	if s.asked {
+	switch {
+	case p.knows(i):
+		from = "settings"
+	case s.asked:
 		from = "server"
 	}
 	fmt.Fprintf(w, "%s\t%s\t%s\t", cli.Clean(i.Provider+"/"+i.Name), count(i.Window), count(i.MaxOutput))
@@ -124,6 +130,11 @@ func row(w io.Writer, i model.Info, s source) {
 		fmt.Fprintf(w, "%s\t", dollars(d, i.Priced))
 	}
 	fmt.Fprintf(w, "%s\t%s\n", from, s.key)
+}
+
+// knows reports whether the settings say something of a model.
+func (p *program) knows(i model.Info) bool {
+	return slices.ContainsFunc(p.known, func(k model.Info) bool { return k.Provider == i.Provider && k.Name == i.Name })
 }
 
 // count is a number of tokens, "-" if it is not known.
@@ -151,7 +162,7 @@ func (p *program) showModel(name string) error {
 	for alias, v := range settings.Aliases {
 		aliases[alias] = v.Text
 	}
-	c := model.NewCatalogue()
+	c := model.NewCatalogue(p.known...)
 	n, err := c.Parse(name, aliases)
 	if err != nil {
 		return err
@@ -168,7 +179,10 @@ func (p *program) showModel(name string) error {
 func (p *program) describeModel(i model.Info, known bool, s source) error {
 	const unknown = "not known"
 	from, window, reply, price, server := "catalogue", unknown, unknown, unknown, unknown
-	if !known {
+	switch {
+	case p.knows(i):
+		from = "settings, and the catalogue for what they do not say"
+	case !known:
 		from = "not in the catalogue; its provider may have it"
 	}
 	if i.Window > 0 {

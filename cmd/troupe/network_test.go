@@ -68,6 +68,34 @@ func TestRunThroughAProxy(t *testing.T) {
 	}
 }
 
+// The same by settings: they are for troupe alone, no command gets them.
+func TestRunThroughAProxyOfTheSettings(t *testing.T) {
+	b := newBench(t, 0)
+	authority := troupetest.NewAuthority(t)
+	proxy := troupetest.NewProxy(t, authority.Front(far, time.Now().Add(time.Hour), b.provider.URL()), 0)
+	settings := `{"network": {"proxy": "` + proxy.URL() + `", "caFile": "` + authority.File() + `"}}`
+	b.set(dialects[0].base+"=https://"+far, "HTTPS_PROXY=http://192.0.2.1:1", "TROUPE_MAX_RETRIES=0")
+	b.provider.Queue(troupetest.Reply{Message: troupetest.Use(call("c1", "Bash", `{"command":"echo $HTTPS_PROXY $TROUPE_CA_FILE."}`))})
+	b.provider.Say("through")
+	cmd, _ := b.command(t, "go", "--model", b.model, "--settings", settings, "--dangerously-skip-permissions")
+	if code, out, notes := finish(t, cmd); code != 0 || out != "through\n" {
+		t.Fatalf("code %d, %s%s", code, out, notes)
+	}
+	if body := string(b.provider.Requests()[1].Body); !strings.Contains(body, "http://192.0.2.1:1 .") {
+		t.Errorf("the command has another network: %s", body)
+	}
+	for bad, says := range map[string]string{
+		`{"network": {"proxy": "ftp://user:hunter2@x"}}`: "network.proxy is not the address of a proxy",
+		`{"network": {"caFile": "/none/such.pem"}}`:      "network.caFile",
+		`{"network": {"caFile": "/dev/null"}}`:           "TROUPE_CA_FILE",
+	} {
+		cmd, _ := b.command(t, "go", "--model", b.model, "--settings", bad)
+		if code, out, notes := finish(t, cmd); code != 2 || !strings.Contains(notes, says) || strings.Contains(out+notes, "hunter2") {
+			t.Errorf("%s: code %d, %s%s", bad, code, out, notes)
+		}
+	}
+}
+
 // A local server without a key, behind a proxy, needs no TLS.
 func TestRunThroughAProxyWithoutTLS(t *testing.T) {
 	p := troupetest.NewProvider(t)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,7 +51,7 @@ func (p *program) run(ctx context.Context, f *flags, args []string) error {
 		return err
 	}
 	for _, w := range s.Warnings {
-		fmt.Fprintln(p.notes, "troupe: "+cli.Clean(w))
+		p.say(w)
 	}
 	var outcome cli.Outcome
 	if err = say(ctx, s, prompt); err == nil {
@@ -227,10 +226,8 @@ func (p *program) open(ctx context.Context, f *flags, face func(*host.Options)) 
 		o.Also = append(o.Also, d.Text)
 	}
 	models := p.models(o.Config)
-	if o.Resume == nil || f.model != "" || o.Resume.Model == "" {
-		if o.Model, err = models.Choose(f.model, p.lookup("TROUPE_MODEL"), o.Config.Model.Text); err != nil {
-			return nil, nil, p.unnamed(ctx, err)
-		}
+	if o.Model, err = p.model(ctx, f, &o, models); err != nil {
+		return nil, nil, err
 	}
 	o.Models, o.Secrets = models, models.Secrets()
 	if o.Launcher, err = os.Executable(); err != nil {
@@ -273,8 +270,7 @@ func resumed(f *flags, home, dir string) (*session.Info, error) {
 
 // config loads the configuration for dir and tells what is wrong with it.
 func (p *program) config(f *flags, home, user, dir string) (*config.Config, error) {
-	c, err := config.Load(config.Sources{Home: home, UserHome: user, Dir: dir, Settings: f.settings, Agents: f.agents, Managed: managedSettings,
-		AddDirs: f.dirs, Tools: host.Known()})
+	c, err := p.load(f, home, user, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -291,11 +287,8 @@ func (p *program) config(f *flags, home, user, dir string) (*config.Config, erro
 			c.Rules = append(c.Rules, config.RuleText{Text: r, Effect: effect, Source: config.CommandLine, Root: c.Dir})
 		}
 	}
-	for _, problem := range c.Problems {
-		fmt.Fprintln(p.notes, "troupe: "+cli.Clean(problem.Error()))
-	}
-	for _, line := range slices.Concat(c.Warnings, c.Unused) {
-		fmt.Fprintln(p.notes, "troupe: "+cli.Clean(line))
+	for _, line := range slices.Concat(c.Warnings, texts(c.Problems), c.Unused) {
+		p.say(line)
 	}
 	return c, nil
 }
@@ -309,15 +302,30 @@ func (p *program) mode(f *flags, o *host.Options) (err error) {
 			return fmt.Errorf("--permission-mode: %w", err)
 		}
 	}
+	if set := o.Config.Mode; o.Mode != "" && o.Config.IsManaged(set) && o.Mode.Wider(permission.Mode(set.Text)) {
+		return fmt.Errorf("the mode %s allows more than %s, which %s sets", o.Mode, set.Text, set.Source)
+	}
 	return nil
 }
 
-func (p *program) models(c *config.Config) *host.Models {
-	aliases := map[string]string{}
-	for name, v := range c.Aliases {
-		aliases[name] = v.Text
+// model is the full name of the model that a session begins or goes on with; ""
+// is the one that it had.
+func (p *program) model(ctx context.Context, f *flags, o *host.Options, models *host.Models) (string, error) {
+	set := o.Config.Model
+	wanted := []string{f.model, p.lookup("TROUPE_MODEL"), set.Text}
+	switch {
+	case o.Config.IsManaged(set) && f.model != "" && f.model != set.Text:
+		return "", fmt.Errorf("--model %s: %s sets the model %s", f.model, set.Source, set.Text)
+	case o.Config.IsManaged(set):
+		wanted = []string{set.Text}
+	case o.Resume != nil && f.model == "" && o.Resume.Model != "":
+		return "", nil
 	}
-	return host.NewModels(p.lookup, aliases, c.Dir, time.Now, rand.Float64)
+	name, err := models.Choose(wanted...)
+	if err != nil {
+		return "", p.unnamed(ctx, err)
+	}
+	return name, nil
 }
 
 // watch lets the session work and prints what it does.

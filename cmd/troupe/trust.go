@@ -14,7 +14,8 @@ func (p *program) trust() *cobra.Command {
 	remove := false
 	cmd := &cobra.Command{Use: "trust [DIR]", Short: "let the settings of a repository allow things", Args: cobra.MaximumNArgs(1),
 		Long: "Until you trust a repository its settings can forbid things, but not allow any: its allow rules,\n" +
-			"extra directories and default mode are ignored. Trust covers the repository and what is below it.",
+			"extra directories and a wider mode are ignored, and so are its models, variables (env), network,\n" +
+			"prices and what it would pass to commands. Trust covers the repository and what is below it.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir := "."
 			if len(args) > 0 {
