@@ -75,7 +75,7 @@ const (
 // A Verdict is a guard's decision.
 type Verdict struct {
 	Effect Effect
-	By     string // rule, mode, workingDir, safetyCheck, hook, user, runtime
+	By     string // rule, mode, workingDir, safetyCheck, classifier, hook, user, runtime
 	Reason string `json:",omitempty"`
 	// Input takes the place of the call's input if the call is allowed. Who
 	// changes it has checked what it is then.
