@@ -168,6 +168,9 @@ func (k *child) work(ctx context.Context) (res troupe.Result, err error) {
 			continue
 		}
 		tally.add(ev)
+		if to, ok := ev.(troupe.Switched); ok && to.Mode != "" {
+			k.scope.Standing.Set(permission.Mode(to.Mode))
+		}
 	}
 	tally.took = k.scope.Now().Sub(start)
 	return k.result(tally, failed)

@@ -93,6 +93,8 @@ type Scope struct {
 
 	Account *budget.Account // that what it and its children use is charged to; nil is none
 	Model   troupe.Model    // Shared's, charged to the account
+	// Standing is the mode that the agent is in at present; nil is no limit.
+	Standing *permission.Standing
 }
 
 // Depth is how deep the agent is: 0 for the lead.
@@ -140,6 +142,7 @@ func (s Scope) child(id string, d troupe.Definition) (Scope, error) {
 	c.Agent = id
 	c.Chain = append(slices.Clip(s.Chain), d)
 	c.Policy = s.Policy.Narrow(permission.Mode(d.Mode)).Without(d.Disallowed, d.Source)
+	c.Standing = permission.NewStanding(s.Standing, c.Policy.Mode)
 	_, c.Types = splitTypes(d.Tools)
 	c.Account = s.Account.Open(fmt.Sprintf("agent %s (%s)", id, d.Name), s.Limits.Limits)
 	c.Model = c.Account.Wrap(s.Shared.Model, s.Price)

@@ -152,6 +152,7 @@ func (s *Session) open(d troupe.Definition) (err error) {
 		}
 	}
 	s.begun = *s.lead.State
+	s.scope.Standing.Set(permission.Mode(s.begun.Mode))
 	// What the model was not offered is not there, whatever its definition says by now.
 	s.lead.Tools = slices.DeleteFunc(s.lead.Tools, func(t troupe.Tool) bool {
 		return !slices.ContainsFunc(s.begun.Request.Tools, func(o troupe.ToolSpec) bool { return o.Name == t.Spec().Name })

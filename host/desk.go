@@ -24,7 +24,7 @@ func (s *Session) asker(name string, policy func(mode string) permission.Policy)
 		return nil
 	}
 	return func(ctx context.Context, c *troupe.Call, v troupe.Verdict) (troupe.Verdict, error) {
-		q := ask.Question{Kind: ask.Permission, Agent: c.Agent, Name: name, Call: *c, By: v.By, Why: v.Reason}
+		q := ask.Question{Kind: kindOf(c), Agent: c.Agent, Name: name, Call: *c, By: v.By, Why: v.Reason}
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		look := func() {
@@ -51,8 +51,19 @@ func (s *Session) asker(name string, policy func(mode string) permission.Policy)
 				return troupe.Verdict{}, fmt.Errorf("the mode of the answer: %w", err)
 			}
 		}
+		if a.Effect != troupe.Allow { // the agent is told why
+			a.Reason = cmp.Or(a.Reason, a.Text, "the user declined")
+		}
 		return a.Verdict, nil
 	}
+}
+
+// kindOf is what the approval of a call is about.
+func kindOf(c *troupe.Call) ask.Kind {
+	if c.Name == "ExitPlanMode" {
+		return ask.Plan
+	}
+	return ask.Permission
 }
 
 // chooser brings the questions of an AskUserQuestion to the desk, or is nil if

@@ -18,13 +18,13 @@ import (
 // Tools are the names of all tools there are, sorted: an agent's list keeps
 // this order, so that agents with the same tools share it in a provider's cache.
 func Tools() []string {
-	return []string{"Agent", "AskUserQuestion", "Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "TodoWrite", "WebFetch", "Write"}
+	return []string{"Agent", "AskUserQuestion", "Bash", "Edit", "EnterPlanMode", "ExitPlanMode", "Glob", "Grep", "NotebookEdit", "Read", "TodoWrite", "WebFetch", "Write"}
 }
 
 // Known are the names of tools that definitions written for other agents use.
 // One that is known and not there is passed over; any other is a slip.
 func Known() []string {
-	return append(Tools(), "EnterPlanMode", "EnterWorktree", "ExitPlanMode", "ExitWorktree", "LS", "Monitor", "MultiEdit",
+	return append(Tools(), "EnterWorktree", "ExitWorktree", "LS", "Monitor", "MultiEdit",
 		"NotebookRead", "SendMessage", "Skill", "TaskCreate", "TaskGet", "TaskList", "TaskOutput", "TaskStop", "TaskUpdate",
 		"TeamCreate", "TeamDelete", "WebSearch", "Workflow")
 }
@@ -99,7 +99,7 @@ func (s *Session) equip(_ context.Context, scope delegate.Scope, d troupe.Defini
 	}
 	policy := func(mode string) permission.Policy {
 		p := s.granted.add(scope.Policy)
-		p.Mode = permission.Mode(mode)
+		p.Mode = scope.Standing.Limit(permission.Mode(mode))
 		return p
 	}
 	kit := delegate.Kit{
@@ -109,10 +109,10 @@ func (s *Session) equip(_ context.Context, scope delegate.Scope, d troupe.Defini
 		Rescue:     compactor.Rescue,
 		Close:      func() error { return s.folder.Release(scope.Agent) },
 	}
-	files := tool.NewFiles(s.journal, 0)
+	files, planning := tool.NewFiles(s.journal, 0), new(tool.Planning)
 	place := troupe.Place{Dir: s.Dir, Also: s.opts.Also}
 	for _, name := range named {
-		t, err := s.tool(name, scope, files, place)
+		t, err := s.tool(name, scope, files, planning, place)
 		if err != nil {
 			return delegate.Kit{}, err
 		}
@@ -122,7 +122,7 @@ func (s *Session) equip(_ context.Context, scope delegate.Scope, d troupe.Defini
 	return kit, nil
 }
 
-func (s *Session) tool(name string, scope delegate.Scope, files *tool.Files, place troupe.Place) (troupe.Tool, error) {
+func (s *Session) tool(name string, scope delegate.Scope, files *tool.Files, planning *tool.Planning, place troupe.Place) (troupe.Tool, error) {
 	switch name {
 	case "Agent":
 		return delegate.NewAgent(scope)
@@ -136,6 +136,10 @@ func (s *Session) tool(name string, scope delegate.Scope, files *tool.Files, pla
 		return b, nil
 	case "Edit":
 		return tool.Edit{Files: files}, nil
+	case "EnterPlanMode":
+		return tool.EnterPlanMode{Planning: planning}, nil
+	case "ExitPlanMode":
+		return tool.ExitPlanMode{Planning: planning}, nil
 	case "Glob":
 		return &tool.Glob{Hide: scope.Policy.Hidden(place)}, nil
 	case "Grep":

@@ -173,7 +173,7 @@ func (s *Session) assemble(ctx context.Context) error {
 	}
 	s.share(ctx)
 	s.scope = delegate.Scope{Shared: &s.shared, Agent: session.Lead, Chain: []troupe.Definition{d}, Policy: policy.Without(d.Disallowed, d.Source), Types: delegate.Types(d),
-		Account: s.account, Model: s.account.Wrap(s.models, s.opts.Models.Price)}
+		Account: s.account, Model: s.account.Wrap(s.models, s.opts.Models.Price), Standing: permission.NewStanding(nil, policy.Mode)}
 	kit, err := s.equip(ctx, s.scope, d)
 	if err != nil {
 		return err
@@ -306,6 +306,10 @@ func (s *Session) Run(ctx context.Context) (end troupe.Ended, err error) {
 		switch ev := ev.(type) {
 		case troupe.Replied:
 			used = used.Add(ev.Usage)
+		case troupe.Switched:
+			if ev.Mode != "" {
+				s.scope.Standing.Set(permission.Mode(ev.Mode))
+			}
 		case troupe.Ended:
 			end = ev
 		}

@@ -43,7 +43,8 @@ func (s *Session) running(ctx context.Context) (context.Context, func()) {
 }
 
 // Switch gives the lead another model, effort or mode from its next request on,
-// also in the middle of a turn. Agents that it has started keep theirs.
+// also in the middle of a turn. Agents that it has started keep theirs, but a
+// narrower mode holds for all of them at once.
 func (s *Session) Switch(to troupe.Switched) error {
 	if to.Model != "" {
 		full, err := s.opts.Models.Resolve(to.Model, s.begun.Request.Model)
@@ -64,6 +65,9 @@ func (s *Session) Switch(to troupe.Switched) error {
 			return fmt.Errorf("%w: %s forbids the mode %s", ErrUse, no.Source, mode)
 		}
 		to.Mode = string(mode)
+	}
+	if to.Mode != "" {
+		s.scope.Standing.Shrink(permission.Mode(to.Mode))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

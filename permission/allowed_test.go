@@ -49,10 +49,13 @@ func TestCommandsUnderRules(t *testing.T) {
 		"npm run test", "npm run build -- --watch=false", "make", "mkdir -p src/{x,y}", "rm src/a.go", "rm -f *.go", "npx eslint src --fix", "docker compose up -d", "python3 -c 'print(1)'",
 		"node --version", "sudo systemctl status nginx", "find . -name x -delete", "ls src | xargs rm", "for d in a b; do mkdir -p $d; done", "sed -i 's/a/b/' main.go", "sed -e 's|a|b|g' main.go",
 		"source venv/bin/activate", "cp main.go src/", "awk '{print $1}' main.go", "awk -F, '$1 == \"a\" || $2 {print}' main.go", "./run.sh --all", "(git status; go test)", "if git diff --quiet; then go test; fi",
-		`git commit -m "$MSG"`, "git grep 'std::vector'", "touch src/new.go", "git stash; git pull", "git log --oneline | awk '{print $1}'",
+		`git commit -m "$MSG"`, "touch src/new.go", "git stash; git pull", "git log --oneline | awk '{print $1}'",
 	} {
 		if v := policy(t, DontAsk, rules...).Decide(shell(place, command)); v.Effect != troupe.Allow {
 			t.Errorf("%q: %s (%s: %s)", command, v.Effect, v.By, v.Reason)
 		}
+	}
+	if v := policy(t, DontAsk, "allow Bash(git *)").Decide(shell(place, "git grep 'std::vector'")); v.Effect != troupe.Allow {
+		t.Errorf("git grep, where nothing is denied to read: %+v", v)
 	}
 }

@@ -51,6 +51,8 @@ func TestFilesUnderModes(t *testing.T) {
 		{"Write", "file_path", ".gitignore", "d", "d", "?", "+", "+"},
 		{"TodoWrite", "", "", "+", "+", "+", "+", "+"},
 		{"AskUserQuestion", "", "", "+", "+", "+", "+", "+"},
+		{"EnterPlanMode", "", "", "+", "d", "?", "?", "+"},
+		{"ExitPlanMode", "plan", "x", "?", "+", "+", "+", "+"},
 		{"Agent", "prompt", "x", "+", "+", "+", "+", "+"},
 		{"Unheard", "x", "y", "d", "d", "?", "?", "+"},
 		{"Bash", "command", "echo x > new", "d", "d", "?", "+", "+"},

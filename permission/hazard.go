@@ -59,6 +59,8 @@ func hazardousOptions(name string) (options, bool) {
 		return options{long: []string{"--config"}}, true
 	case "npm", "pnpm", "yarn":
 		return options{long: []string{"--script-shell", "--node-options", "--shell"}}, true
+	case "gcc", "g++", "cc", "c++", "clang", "clang++":
+		return options{prefix: []string{"-wrapper", "-specs", "--specs", "-fplugin", "-B", "-Xclang", "@", "-fuse-ld"}}, true
 	case "date":
 		return options{short: "s", valued: "drfI", long: []string{"--set"}}, true
 	case "sqlite3":
@@ -87,6 +89,17 @@ func (j shellJudge) hazard(words []word) string {
 		return goHazard(words)
 	case "test", "[", "printf", "read", "unset", "wait", "getopts", "declare", "typeset", "local", "export", "readonly":
 		return variableHazard(name, words[1:])
+	case "make", "gmake":
+		if readsRules(words) {
+			return "make with rules from its input runs whatever the input says"
+		}
+	case "sqlite3":
+		if len(words) < 3 {
+			return "sqlite3 takes from its input what can run commands"
+		}
+		if opensOthers(words) {
+			return "sqlite3 can open files of which its words do not tell"
+		}
 	case "vi", "vim", "nvim", "view", "emacs", "ed", "ex", "nano":
 		return "an editor can run any command"
 	}
@@ -109,8 +122,39 @@ func (j shellJudge) hazard(words []word) string {
 	return ""
 }
 
+// readsRules reports whether make takes its rules from its input, or from what
+// the shell opens for it.
+func readsRules(words []word) bool {
+	for i, w := range words[1:] {
+		file := w.text
+		switch {
+		case i > 0 && (words[i].text == "-f" || longOption(words[i].text, "--file", "--makefile")):
+		case longOption(file, "--file", "--makefile"):
+			_, file, _ = strings.Cut(file, "=")
+		case strings.HasPrefix(file, "-f"):
+			file = file[2:]
+		default:
+			continue
+		}
+		if file == "-" || strings.HasPrefix(file, "/dev/") || strings.HasPrefix(file, "/proc/") {
+			return true
+		}
+	}
+	return false
+}
+
+// opensOthers reports whether what sqlite3 is told has a function for files.
+func opensOthers(words []word) bool {
+	return slices.ContainsFunc(words[1:], func(w word) bool {
+		text := strings.ToLower(w.text)
+		return slices.ContainsFunc([]string{"readfile", "writefile", "edit", "load_extension", "fsdir", "zipfile", "attach"}, func(f string) bool { return strings.Contains(text, f) })
+	})
+}
+
 // variableHazard refuses builtins that take the name of a variable where that
-// name can have a subscript: bash computes it, which can run commands.
+// name can have a subscript: bash computes it, which can run commands. So it does
+// with what an integer variable is set to, or one that is a name of another; and
+// what is read into PATH and its like steers what follows.
 func variableHazard(name string, args []word) string {
 	for i, w := range args {
 		var odd bool
@@ -119,8 +163,10 @@ func variableHazard(name string, args []word) string {
 			odd = i == 0 && (mayBeOption(w) || strings.HasPrefix(w.text, "-v"))
 		case "test", "[":
 			odd = mayBeOption(w) || testsVariable(w.text)
+		case "declare", "typeset", "local", "export", "readonly":
+			odd = !w.known() || strings.Contains(w.text, "[") || shortOption(w.text, "in", "")
 		default:
-			odd = !w.known() || strings.Contains(w.text, "[")
+			odd = !w.known() || strings.Contains(w.text, "[") || !strings.HasPrefix(w.text, "-") && !harmlessVariable(w.text)
 		}
 		if odd {
 			return name + " can look into a variable by a name that runs commands"

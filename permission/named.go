@@ -111,11 +111,21 @@ func (j shellJudge) mayName(kind string, words []word) (finding, bool) {
 // which a file lies that must not be read.
 func (j shellJudge) recursion(words []word) (finding, bool) {
 	denied := j.policy.denials(toolRead)
-	if len(denied) == 0 || !goesDown(words) {
+	if len(denied) == 0 {
+		return finding{}, false
+	}
+	if takesList(words) {
+		return firmAsk(bySafety, fmt.Sprintf("%s takes a list of files, of which one could be what the %s is about; name the files", words[0].text, denied[0].cited())), true
+	}
+	if !goesDown(words) {
 		return finding{}, false
 	}
 	dirs := []word{{text: "."}}
-	for _, w := range operands(words) {
+	args := operands(words)
+	if programName(words[0].text) == "git" { // its files stand behind --
+		args = args[min(len(args), slices.IndexFunc(append(args, word{text: "--"}), func(w word) bool { return w.text == "--" })):]
+	}
+	for _, w := range args {
 		if w.known() && !strings.HasPrefix(w.text, "-") {
 			dirs = append(dirs, w)
 		}
@@ -140,6 +150,16 @@ func (j shellJudge) isDir(t target) bool {
 	return err != nil || len(names) > 0
 }
 
+// takesList reports whether a command reads somewhere else which files it is to
+// read.
+func takesList(words []word) bool {
+	short := map[string]string{"tar": "T", "bsdtar": "T", "gtar": "T", "zip": "@"}[programName(words[0].text)]
+	return slices.ContainsFunc(words[1:], func(w word) bool {
+		return shortOption(w.text, short, "") || strings.HasPrefix(w.text, "--") && longOption(w.text, "--files-from", "--files0-from", "--pathspec-from-file") ||
+			strings.HasPrefix(w.text, "-files0-from")
+	})
+}
+
 // goesDown reports whether a command reads whole directories.
 func goesDown(words []word) bool {
 	has := func(short string, long ...string) bool {
@@ -150,6 +170,9 @@ func goesDown(words []word) bool {
 	switch programName(words[0].text) {
 	case "rg", "ag", "ack", "tar", "rsync":
 		return true
+	case "git":
+		sub, _, _ := gitCommand(words[1:])
+		return sub == "grep"
 	case "grep", "egrep", "fgrep":
 		return has("rRd", "--recursive", "--dereference-recursive", "--directories")
 	case "diff", "zip", "scp":

@@ -90,7 +90,7 @@ func (p Policy) underMode(f finding) troupe.Verdict {
 	switch {
 	case f.effect == troupe.Deny:
 	case p.Mode == Plan && !f.reads:
-		v = troupe.Verdict{Effect: troupe.Deny, By: byMode, Reason: "mode plan allows only reading; another --permission-mode is needed to change anything"}
+		v = troupe.Verdict{Effect: troupe.Deny, By: byMode, Reason: "mode plan allows only reading: nothing is changed before the plan is approved or another --permission-mode is chosen"}
 	case f.effect != troupe.Ask:
 	case p.Mode == DontAsk:
 		v = troupe.Verdict{Effect: troupe.Deny, By: byMode, Reason: "mode dontAsk denies what needs approval: " + oneLine(f.reason)}
@@ -138,6 +138,8 @@ func (p Policy) judgeTool(tool string, c *troupe.Call) finding {
 		return p.judgeAgent(c)
 	case toolWebFetch:
 		return p.judgeWeb(c)
+	case toolEnterPlan, toolExitPlan:
+		return p.judgePlan(tool, c)
 	case toolTodo, toolAsk:
 		return reading(byMode, "it has no effect outside of the conversation")
 	}
@@ -145,6 +147,19 @@ func (p Policy) judgeTool(tool string, c *troupe.Call) finding {
 		return allow(byRule, r.cited())
 	}
 	return ask(byMode, fmt.Sprintf("%s needs approval; add --allowed-tools %s", c.Name, quoteRule(c.Name)))
+}
+
+// judgePlan judges the tools that enter and leave [Plan]. Both need approval:
+// the one takes rights from the agent that the user has given it, and by the other
+// it gets them back. Where they do nothing they are free, and say so themselves.
+func (p Policy) judgePlan(tool string, c *troupe.Call) finding {
+	if (p.Mode == Plan) == (tool == toolEnterPlan) {
+		return reading(byMode, "it changes nothing here")
+	}
+	if r, ok := p.first(troupe.Allow, tool, bare); ok {
+		return reading(byRule, r.cited())
+	}
+	return finding{effect: troupe.Ask, by: byMode, reads: true, reason: fmt.Sprintf("%s needs approval; add --allowed-tools %s", c.Name, quoteRule(c.Name))}
 }
 
 func (p Policy) judgeAgent(c *troupe.Call) finding {

@@ -188,17 +188,19 @@ func paramName() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 // The tools whose input this package understands.
 const (
-	toolAgent    = "Agent"
-	toolAsk      = "AskUserQuestion"
-	toolBash     = "Bash"
-	toolEdit     = "Edit"
-	toolGlob     = "Glob"
-	toolGrep     = "Grep"
-	toolNotebook = "NotebookEdit"
-	toolRead     = "Read"
-	toolTodo     = "TodoWrite"
-	toolWebFetch = "WebFetch"
-	toolWrite    = "Write"
+	toolAgent     = "Agent"
+	toolAsk       = "AskUserQuestion"
+	toolBash      = "Bash"
+	toolEdit      = "Edit"
+	toolEnterPlan = "EnterPlanMode"
+	toolExitPlan  = "ExitPlanMode"
+	toolGlob      = "Glob"
+	toolGrep      = "Grep"
+	toolNotebook  = "NotebookEdit"
+	toolRead      = "Read"
+	toolTodo      = "TodoWrite"
+	toolWebFetch  = "WebFetch"
+	toolWrite     = "Write"
 )
 
 // toolAlias returns the present name of a tool that has an older one.
