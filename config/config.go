@@ -80,6 +80,9 @@ type Config struct {
 	CAFile      Value                 // certificates to trust on top of the system's, absolute
 	Catalogue   map[string]ModelFacts // by the whole name of the model
 	Sandbox     Sandbox               // what confines commands
+	Limits      Limits                // of the session; the lowest that a file says
+	Each        Limits                // of each agent below its lead
+	limits      []Entry               // all that files say of them
 	Definitions []troupe.Definition   // by name; a name is there once, whatever its case
 	Context     []ContextFile         // in the order in which a model should read them
 

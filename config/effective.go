@@ -59,6 +59,7 @@ func (c *Config) Entries() []Entry {
 	one("network.proxy", c.Proxy)
 	one("network.noProxy", c.NoProxy)
 	one("network.caFile", c.CAFile)
+	out = append(out, c.limits...)
 	for _, name := range sortedKeys(c.Catalogue) {
 		m := c.Catalogue[name]
 		for _, n := range []struct {

@@ -239,6 +239,8 @@ func (r *settingsReader) merge(from layer, data []byte) {
 			r.catalogue(f)
 		case "passKeys":
 			r.passKeys(f)
+		case "limits":
+			r.limits(f)
 		default:
 			r.unknown(f, "", settingsKeys())
 		}

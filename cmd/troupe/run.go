@@ -121,8 +121,12 @@ func (f *flags) checkSession() error {
 	return nil
 }
 
-func (f *flags) limits() host.Limits {
-	return host.Limits{Limits: budget.Limits{Tokens: f.tokens, Dollars: f.dollars}, Time: f.time}
+func (f *flags) limits() config.Limits {
+	return config.Limits{Dollars: f.dollars, Tokens: f.tokens, Time: f.time}
+}
+
+func limited(l config.Limits) host.Limits {
+	return host.Limits{Limits: budget.Limits{Tokens: l.Tokens, Dollars: l.Dollars}, Time: l.Time}
 }
 
 // longestPrompt is in bytes. No model reads as much; what is longer is a mistake.
@@ -205,7 +209,7 @@ func (p *program) open(ctx context.Context, f *flags, face func(*host.Options)) 
 	if err != nil {
 		return nil, nil, fmt.Errorf("the working directory: %w", err)
 	}
-	o := host.Options{Home: home, UserHome: user, Agent: f.agent, Append: f.add, Turns: f.turns, Limits: f.limits(), Fallback: f.fallback, Fork: f.fork, ID: f.session,
+	o := host.Options{Home: home, UserHome: user, Agent: f.agent, Append: f.add, Turns: f.turns, Fallback: f.fallback, Fork: f.fork, ID: f.session,
 		Env: p.env, Now: time.Now, NewID: uuid.NewString}
 	if err := f.absolute(); err != nil {
 		return nil, nil, err
@@ -225,6 +229,7 @@ func (p *program) open(ctx context.Context, f *flags, face func(*host.Options)) 
 	for _, d := range o.Config.Dirs {
 		o.Also = append(o.Also, d.Text)
 	}
+	o.Limits, o.Each = limited(o.Config.Limits.And(f.limits())), limited(o.Config.Each)
 	models := p.models(o.Config)
 	if o.Model, err = p.model(ctx, f, &o, models); err != nil {
 		return nil, nil, err
