@@ -30,12 +30,20 @@ func main() {
 	files := flag.Int("files", 50_000, "files of the large repository")
 	wait := flag.Duration("wait", 0, "longest wait, before each run, for a moment in which the machine is idle")
 	nothing := flag.Bool("nothing", false, "end at once: the bench itself starts this, to compare")
+	send := flag.Int("send", 0, "send `BYTES` to the URL that is named, a hundred times: the bench itself starts this, to compare")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: go run ./internal/bench [flags] PATH-OF-TROUPE")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
 	if *nothing {
+		return
+	}
+	if *send > 0 && flag.NArg() == 1 {
+		if err := sendAll(flag.Arg(0), *send); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
 		return
 	}
 	if flag.NArg() != 1 || *runs < 1 || *files < 1 {

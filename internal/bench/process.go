@@ -30,6 +30,7 @@ type process struct {
 	began  time.Time
 	took   time.Duration
 	cpu    time.Duration // of itself and of what it started
+	own    time.Duration // of that, without the system's part
 	memory float64       // peak in MB; 0 is not known
 }
 
@@ -62,7 +63,7 @@ func (b *bench) start(ctx context.Context, dir string, env []string, path string
 	if err != nil {
 		return p, fmt.Errorf("wait for %s: %w", name, err)
 	}
-	p.cpu, p.memory = state.UserTime()+state.SystemTime(), peak(state)
+	p.cpu, p.own, p.memory = state.UserTime()+state.SystemTime(), state.UserTime(), peak(state)
 	if !state.Success() {
 		text, _ := os.ReadFile(said.Name())
 		return p, fmt.Errorf("%s %s: %s: %s", name, strings.Join(args, " "), state, strings.TrimSpace(string(text)))

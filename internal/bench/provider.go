@@ -19,7 +19,7 @@ type provider struct {
 	server *http.Server
 	ended  chan error
 
-	look func(n int) // called at the n-th request of a run; may be nil
+	look func(n int, size int64) // called at the n-th request of a run, of so many bytes; may be nil
 
 	mu    sync.Mutex
 	plan  []call // what the model of the present run does before its last word
@@ -79,12 +79,12 @@ func (p *provider) exchanges() []exchange {
 
 // ServeHTTP implements [http.Handler].
 func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body) // what is cut short shows in the run
+	size, _ := io.Copy(io.Discard, r.Body) // what is cut short shows in the run
 	p.mu.Lock()
 	n, plan := len(p.times), p.plan
 	p.mu.Unlock()
 	if p.look != nil {
-		p.look(n)
+		p.look(n, size)
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	if n <= len(plan) {
