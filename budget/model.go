@@ -29,9 +29,44 @@ type metered struct {
 	account *Account
 	price   Price
 
-	mu   sync.Mutex
-	last measured
+	mu      sync.Mutex
+	last    measured
+	counted counted
 }
+
+// counted is what was counted of a conversation, which goes on by messages that
+// are added: they are never changed, so the same place in memory is the same one.
+type counted struct {
+	first    *troupe.Message
+	messages int
+	bytes    int
+}
+
+// size is about how many bytes a provider counts the tokens of. What was counted
+// with the request before is not counted again.
+func (m *metered) size(req *troupe.Request) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var first *troupe.Message
+	if len(req.Messages) > 0 {
+		first = &req.Messages[0]
+	}
+	if m.counted.first != first || m.counted.messages > len(req.Messages) {
+		m.counted = counted{first: first}
+	}
+	for _, msg := range req.Messages[m.counted.messages:] {
+		m.counted.bytes += around + blocks(msg.Content)
+	}
+	m.counted.messages = len(req.Messages)
+	n := len(req.System) + m.counted.bytes
+	for _, t := range req.Tools {
+		n += around + len(t.Name) + len(t.Description) + len(t.Schema)
+	}
+	return n
+}
+
+// around is what a message, a block or a tool adds by being one, in bytes.
+const around = 16
 
 // measured is what is known of a request that was answered.
 type measured struct {
@@ -44,7 +79,7 @@ type measured struct {
 // Stream implements [troupe.Model].
 func (m *metered) Stream(ctx context.Context, req *troupe.Request) iter.Seq2[troupe.Chunk, error] {
 	return func(yield func(troupe.Chunk, error) bool) {
-		t := &attempt{metered: m, model: req.Model, bytes: size(req)}
+		t := &attempt{metered: m, model: req.Model, bytes: m.size(req)}
 		defer t.end()
 		for c, err := range m.model.Stream(ctx, req) {
 			switch c := c.(type) {
@@ -164,21 +199,8 @@ func (t *attempt) end() {
 
 func tokens(bytes int) int { return (bytes + 2) / 3 }
 
-// size is about how many bytes a provider counts the tokens of.
-func size(req *troupe.Request) int {
-	const around = 16 // what a message, a block or a tool adds by being one
-	n := len(req.System)
-	for _, t := range req.Tools {
-		n += around + len(t.Name) + len(t.Description) + len(t.Schema)
-	}
-	for _, m := range req.Messages {
-		n += around + blocks(m.Content)
-	}
-	return n
-}
-
+// blocks is that of blocks.
 func blocks(all troupe.Blocks) (n int) {
-	const around = 16
 	const picture = 15_000 // what a provider counts for one has little to do with its bytes
 	for _, b := range all {
 		n += around
