@@ -111,13 +111,15 @@ func (f *flags) register(set *pflag.FlagSet) {
 }
 
 const long = `troupe runs coding agents in the directory where you are: one that leads, and those it
-starts for parts of the work.
+starts for parts of the work. At a terminal it is a session in which you are asked for leave;
+with -p it answers one prompt and asks nobody.
 
 It needs a model: set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a local one, as in
 --model ollama/NAME. Nothing but reading runs without your leave: allow calls with
 --allowed-tools or in settings (permissions), or choose a --permission-mode.`
 
-const examples = `  troupe -p "why does the build fail?"
+const examples = `  troupe
+  troupe -p "why does the build fail?"
   git diff | troupe -p "review this change"
   troupe -p "fix the failing test" --permission-mode acceptEdits --allowed-tools "Bash(go test *)"
   troupe -p "and now the docs" --continue
@@ -129,7 +131,7 @@ Exit codes:
   0    done
   1    the run failed or hit a limit
   2    wrong use or configuration; nothing was sent to a model
-  129  ended by SIGHUP      130  by SIGINT      143  by SIGTERM
+  129  ended by SIGHUP      130  by SIGINT or Ctrl-C      143  by SIGTERM
 `
 
 // command returns the command that args are for. A prompt may be the name of a

@@ -119,7 +119,7 @@ func (f *Face) Run(ctx context.Context, s *host.Session, first string) (exit Exi
 	begun := s.Begun()
 	r := &room{face: f, s: s, model: begun.Request.Model, mode: begun.Mode,
 		records: make(chan session.Record), questions: make(chan []ask.Question), sends: make(chan string, 64),
-		sent: make(chan error, 64), ended: make(chan ended, 1), said: len(begun.Request.Messages) > 0, answered: map[string]bool{}}
+		sent: make(chan error, 64), ended: make(chan ended, 1), said: len(begun.Request.Messages) > 0, answered: map[string]bool{}, started: map[string]bool{}}
 	r.tally = &cli.Tally{Price: f.Price, Model: r.model}
 	r.steps = &cli.Steps{Tally: r.tally}
 	helpers.Go(func() { r.follow(watching) })
@@ -163,6 +163,7 @@ type room struct {
 	draft      string          // lines so far that ended in a backslash
 	open       []question      // that wait for the person
 	answered   map[string]bool // questions, by their IDs
+	started    map[string]bool // calls, by agent and ID
 	leaving    bool            // when the turn has ended
 	left, said bool
 	exit       Exit
@@ -247,7 +248,7 @@ func (r *room) foot() string {
 	switch {
 	case r.draft != "":
 		return more
-	case len(r.open) > 0:
+	case r.posed():
 		return asked
 	case r.running || r.sending > 0:
 		return working
@@ -280,7 +281,7 @@ func (r *room) input(ctx context.Context, in input) {
 	}
 	r.draft = ""
 	switch {
-	case len(r.open) > 0 && !strings.HasPrefix(text, "/"):
+	case r.posed() && !strings.HasPrefix(text, "/"):
 		r.answer(ctx, text)
 	case strings.TrimSpace(text) == "":
 	case strings.HasPrefix(text, "/"):
@@ -411,6 +412,10 @@ func (r *room) record(rec session.Record) {
 	}
 	for _, line := range r.steps.Lines(rec) {
 		r.print(line)
+	}
+	if ev, ok := rec.Event.(troupe.ToolStarted); ok {
+		r.started[rec.Agent+" "+ev.Use] = true
+		r.pose()
 	}
 }
 

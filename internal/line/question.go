@@ -19,6 +19,7 @@ type question struct {
 	choices []choice // of a Choice, in the order asked
 	answers map[string]string
 	next    int // of choices
+	posed   bool
 }
 
 // A choice is one of the questions of a model.
@@ -32,7 +33,7 @@ type choice struct {
 // asked takes in what is asked now. The oldest question is shown; those behind
 // it wait.
 func (r *room) asked(open []ask.Question) {
-	shown := ""
+	shown, was := "", r.posed()
 	if len(r.open) > 0 {
 		shown = r.open[0].ID
 	}
@@ -51,18 +52,23 @@ func (r *room) asked(open []ask.Question) {
 	if len(now) > 0 && now[0].ID == shown {
 		return
 	}
-	if shown != "" {
+	if shown != "" && was {
 		r.print("that question needs no answer any more")
 	}
 	r.pose()
 }
 
-// pose shows the oldest question, if there is one.
+// posed reports whether a question was shown and waits.
+func (r *room) posed() bool { return len(r.open) > 0 && r.open[0].posed }
+
+// pose shows the oldest question, if there is one that was not shown, and not
+// before what led to it: questions come faster than records.
 func (r *room) pose() {
-	if len(r.open) == 0 {
+	if len(r.open) == 0 || r.posed() || !r.started[r.open[0].Call.Agent+" "+r.open[0].Call.ID] {
 		return
 	}
 	q := &r.open[0]
+	q.posed = true
 	who := cli.Clean(q.Name)
 	switch q.Kind {
 	case ask.Choice:
