@@ -106,6 +106,37 @@ func drawCall(t *rapid.T, place troupe.Place) *troupe.Call {
 	}
 }
 
+// nest hides a command line in others, up to three deep.
+func nest(t *rapid.T, command string) string {
+	for range rapid.IntRange(0, 3).Draw(t, "depth") {
+		form := rapid.SampledFrom([]string{"%s; ls", "ls && %s", "ls | %s", "(%s)", "{ %s; }", "echo $(%s)", `echo "${x:-$(%s)}"`, "if true; then %s; fi", "for i in 1; do %s; done", "f() { %s; }; f", "x=$(%s)", "cat <(%s)", "cat <<E\n$(%s)\nE", "[[ -n $(%s) ]]", "! %s", "%s &"}).Draw(t, "form")
+		command = strings.Replace(form, "%s", command, 1)
+	}
+	return command
+}
+
+// No set of rules and no mode allows a command line in which a command is that a
+// deny rule matches, however it is nested.
+func TestNothingAllowsWhatADenyRuleMatches(t *testing.T) {
+	place := workspace(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		denied := rapid.SampledFrom([]struct{ rule, command string }{
+			{"Bash(rm *)", "rm x"}, {"Bash(rm *)", "timeout 5 rm x"}, {"Bash(rm *)", "env A=b rm x"}, {"Bash(rm *)", "bash -c 'rm x'"}, {"Bash(git push *)", "git push origin"}, {"Bash(touch x)", "touch x"},
+			{"Read(.env)", "cat .env"}, {"Read(.env)", "cat < link.txt"}, {"Edit(main.go)", "echo x > main.go"}, {"Edit(main.go)", "sed -i s/a/b/ main.go"}, {"Bash", "ls"},
+		}).Draw(rt, "denied")
+		rules := []string{"deny " + denied.rule, "allow Bash", "allow Bash(*)"}
+		for range rapid.IntRange(0, 6).Draw(rt, "rules") {
+			rules = append(rules, drawRule(rt, "allow", "ask"))
+		}
+		rules = rapid.Permutation(rules).Draw(rt, "order")
+		mode := rapid.SampledFrom(Modes()).Draw(rt, "mode")
+		c := shell(place, nest(rt, denied.command))
+		if v := policy(t, mode, rules...).Decide(c); v.Effect == troupe.Allow {
+			rt.Fatalf("%s with %v in mode %s: %+v", c.Input, rules, mode, v)
+		}
+	})
+}
+
 // Whatever other rules and mode there are, and in whatever order: what a deny
 // rule alone denies stays denied, and what an ask rule alone asks about is
 // never allowed.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/permission"
 	"github.com/troupe-sh/troupe/proc"
 )
 
@@ -89,6 +91,7 @@ func (b *bench) figures(ctx context.Context, tree string, files int) (out []figu
 		func() ([]figure, error) { return b.starts(ctx, tree, fmt.Sprintf("a repository of %d files", files)) },
 		func() ([]figure, error) { return b.reads(ctx, plain) },
 		func() ([]figure, error) { return b.shells(ctx, plain) },
+		func() ([]figure, error) { return b.decisions(ctx, plain) },
 		func() ([]figure, error) { return b.resumes(ctx) },
 		func() ([]figure, error) { return b.long(ctx, plain) },
 		func() ([]figure, error) { return b.searches(ctx, tree, "a word", "SessionManager") },
@@ -163,6 +166,38 @@ func (b *bench) shells(ctx context.Context, dir string) ([]figure, error) {
 			return nil, err
 		}
 		return []float64{milliseconds(times[n].asked.Sub(times[0].answered)) / n, milliseconds(p.cpu) / n}, nil
+	})
+}
+
+// decisions measures what it takes to decide whether a command may run, under
+// the rules of a usual user.
+func (b *bench) decisions(ctx context.Context, dir string) ([]figure, error) {
+	policy := permission.Policy{Home: dir}
+	for effect, texts := range map[troupe.Effect][]string{
+		troupe.Allow: {"Bash(git *)", "Bash(npm run *)", "Bash(make *)", "Bash(go test *)", "Bash(go build *)", "Edit(src/**)"},
+		troupe.Deny:  {"Bash(rm *)", "Bash(curl *)", "Read(.env)"},
+	} {
+		for _, text := range texts {
+			r, err := permission.ParseRule(effect, text, permission.Origin{})
+			if err != nil {
+				return nil, fmt.Errorf("a rule to decide by: %w", err)
+			}
+			policy.Rules = append(policy.Rules, r)
+		}
+	}
+	const n = 1000
+	commands := []string{`{"command":"go test ./..."}`, `{"command":"cd . && grep -n func file1.txt | head -5; git status 2>&1"}`}
+	figures := []figure{{what: "a decision on a shell command", unit: "µs", bar: 100}, {what: "a decision on a line of four commands", unit: "µs"}}
+	return b.repeat(ctx, b.runs, figures, func() ([]float64, error) {
+		var took []float64
+		for _, input := range commands {
+			began := b.now()
+			for range n {
+				policy.Decide(&troupe.Call{ToolUse: troupe.ToolUse{Name: "Bash", Input: []byte(input)}, Place: troupe.Place{Dir: dir}})
+			}
+			took = append(took, milliseconds(b.now().Sub(began))*1000/n)
+		}
+		return took, nil
 	})
 }
 
