@@ -37,57 +37,120 @@ type sentFile struct {
 type sentLine struct {
 	Time time.Time
 	Keep int    // bytes of the body before that this one begins with
+	Base string `json:",omitempty"` // SHA-256 of these bytes, in hex, if there are any
 	Sum  string // SHA-256 of the whole body, in hex
 	Tail string
+}
+
+// append appends the JSON form of l to b: what [troupe.Encode] makes of it,
+// without what that costs for a long text.
+func (l sentLine) append(b []byte) ([]byte, error) {
+	text := l.Tail
+	l.Tail = ""
+	head, err := troupe.Encode(l)
+	if err != nil {
+		return nil, err
+	}
+	b = append(b, bytes.TrimSuffix(head, []byte(`""}`))...)
+	return append(troupe.AppendText(b, text), '}'), nil
 }
 
 func sentPath(log string) string { return strings.TrimSuffix(log, ".jsonl") + ".sent.jsonl" }
 
 func (s *sentFile) add(now time.Time, sent troupe.Sent) error {
 	body := sent.Body
-	if s.f == nil {
-		f, err := os.OpenFile(s.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-		if err != nil {
-			return err
-		}
-		s.f = f
-	}
-	same := 0
-	if sent.Series != nil && sent.Series == s.series {
-		same = min(sent.Same, len(s.last), len(body))
-	}
-	keep := commonPrefix(s.last, body, same)
-	sum, err := s.sumOf(body, keep)
+	keep, err := s.keep(sent)
 	if err != nil {
 		return err
 	}
-	b, err := troupe.Encode(sentLine{now, keep, hex.EncodeToString(sum), string(body[keep:])})
+	base, sum, err := s.sums(body, keep)
 	if err != nil {
 		return err
 	}
 	// The newline in front ends a line that was torn before.
-	if _, err := appendWhole(s.f, append(append([]byte{'\n'}, b...), '\n')); err != nil {
+	b := append(make([]byte, 0, len(body)-keep+(len(body)-keep)/8+lineAround), '\n')
+	if b, err = (sentLine{now, keep, base, sum, string(body[keep:])}).append(b); err != nil {
+		return err
+	}
+	if _, err := appendWhole(s.f, append(b, '\n')); err != nil {
 		s.forget() // what is in the file is not known: the next one is written whole
 		return err
 	}
-	s.last, s.series = append(s.last[:keep], body[keep:]...), sent.Series
+	known := min(keep, len(s.last))
+	s.last, s.series = append(s.last[:known], body[known:]...), sent.Series
 	return nil
 }
 
-// sumOf returns the SHA-256 of body, of which the first keep bytes are those of
-// the last one. What was hashed of those already is not hashed again.
-func (s *sentFile) sumOf(body []byte, keep int) ([]byte, error) {
+// lineAround is about what a line has besides its tail, in bytes.
+const lineAround = 300
+
+// keep returns how many bytes of the body before this one begins with. If the
+// file was just opened the body before is not known, but how its line says that
+// it begins: nearly always a conversation that goes on begins in the same way.
+func (s *sentFile) keep(sent troupe.Sent) (int, error) {
+	if s.f != nil {
+		same := 0
+		if sent.Series != nil && sent.Series == s.series {
+			same = min(sent.Same, len(s.last), len(sent.Body))
+		}
+		return commonPrefix(s.last, sent.Body, same), nil
+	}
+	f, err := os.OpenFile(s.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	s.f = f
+	before, ok := lastLine(f)
+	if !ok || before.Base == "" || before.Keep > len(sent.Body) {
+		return 0, nil
+	}
+	base, _, err := s.sums(sent.Body, before.Keep)
+	if err != nil || base != before.Base {
+		return 0, err
+	}
+	return before.Keep, nil
+}
+
+// lastLine reads the last line of f, if it is whole and not too long to be
+// looked for.
+func lastLine(f *os.File) (l sentLine, ok bool) {
+	info, err := f.Stat()
+	if err != nil {
+		return l, false
+	}
+	const most = 1 << 20
+	from := max(0, info.Size()-most)
+	end := make([]byte, info.Size()-from)
+	if _, err := f.ReadAt(end, from); err != nil {
+		return l, false
+	}
+	end, whole := bytes.CutSuffix(end, []byte{'\n'})
+	at := bytes.LastIndexByte(end, '\n')
+	if !whole || at < 0 {
+		return l, false
+	}
+	err = json.Unmarshal(end[at:], &l)
+	return l, err == nil
+}
+
+// sums returns the SHA-256 of body and of its first keep bytes, which are those of
+// the last one; "" is that of none. What was hashed of those already is not hashed
+// again.
+func (s *sentFile) sums(body []byte, keep int) (base, whole string, err error) {
 	if s.sum == nil || s.hashed > keep {
 		s.sum, s.hashed = sha256.New().(hash.Cloner), 0
 	}
 	s.sum.Write(body[s.hashed:keep])
 	s.hashed = keep
-	whole, err := s.sum.Clone()
-	if err != nil {
-		return nil, fmt.Errorf("copy the checksum so far: %w", err)
+	if keep > 0 {
+		base = hex.EncodeToString(s.sum.Sum(nil))
 	}
-	whole.Write(body[keep:])
-	return whole.Sum(nil), nil
+	all, err := s.sum.Clone()
+	if err != nil {
+		return "", "", fmt.Errorf("copy the checksum so far: %w", err)
+	}
+	all.Write(body[keep:])
+	return base, hex.EncodeToString(all.Sum(nil)), nil
 }
 
 func (s *sentFile) forget() { *s = sentFile{path: s.path, f: s.f} }

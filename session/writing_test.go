@@ -109,6 +109,11 @@ func TestBodiesOfASeriesComeBackAsTheyWere(t *testing.T) {
 			if rapid.Bool().Draw(t, "told") {
 				sent.Series, sent.Same = series, same
 			}
+			if rapid.IntRange(0, 4).Draw(t, "reopened") == 0 {
+				if err := s.close(); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if err := s.add(time.Unix(0, 0), sent); err != nil {
 				t.Fatal(err)
 			}
@@ -129,4 +134,57 @@ func TestBodiesOfASeriesComeBackAsTheyWere(t *testing.T) {
 			t.Fatalf("%d of %d requests are there", i, len(want))
 		}
 	})
+}
+
+// A session that goes on does not write its whole conversation once more.
+func TestReopenedBodiesAreNotWrittenAgain(t *testing.T) {
+	s := sentFile{path: filepath.Join(t.TempDir(), "x.sent.jsonl")}
+	body := []byte(strings.Repeat("what was said before ", 5000))
+	size := func() int64 {
+		info, err := os.Stat(s.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	add := func(text string) {
+		t.Helper()
+		body = append(body, text...)
+		if err := s.add(time.Unix(0, 0), troupe.Sent{Body: body}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("one")
+	add("two")
+	before := size()
+	for range 20 {
+		if err := s.close(); err != nil {
+			t.Fatal(err)
+		}
+		add(" and more")
+	}
+	if grown := size() - before; grown > int64(len(body))/2 {
+		t.Errorf("20 requests of 9 bytes more each took %d bytes, of a conversation of %d", grown, len(body))
+	}
+	// A body that begins otherwise is written whole, and so is one after a torn line.
+	_ = s.close()
+	other := []byte(strings.Replace(string(body), "said", "SAID", 1))
+	if err := s.add(time.Unix(0, 0), troupe.Sent{Body: other}); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.close()
+	if err := os.Truncate(s.path, size()-3); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.add(time.Unix(0, 0), troupe.Sent{Body: other}); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.close()
+	raw, err := os.ReadFile(s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(raw), `"Keep":0`); n != 3 {
+		t.Errorf("%d bodies stand for themselves, want 3", n)
+	}
 }
