@@ -41,9 +41,35 @@ func AddRules(ctx context.Context, home, path string, effect troupe.Effect, rule
 			return fmt.Errorf("add to %s: %w", path, err)
 		}
 	}
-	err := alone(ctx, home, "settings.lock", func() error { return addRules(path, string(effect), rules) })
-	if err != nil {
-		return fmt.Errorf("add rules to %s: %w", path, err)
+	return change(ctx, home, path, "add rules to", func(data []byte) ([]byte, error) { return withEntries(data, string(effect), rules) })
+}
+
+// RemoveRules takes permission rules with an effect out of the settings file
+// path, all of them if none is named, in the way of AddRules.
+func RemoveRules(ctx context.Context, home, path string, effect troupe.Effect, rules ...string) error {
+	return change(ctx, home, path, "remove rules from", func(data []byte) ([]byte, error) { return withoutEntries(data, string(effect), rules) })
+}
+
+// AddDirectories writes further directories to work in into the settings file
+// path, in the way of AddRules.
+func AddDirectories(ctx context.Context, home, path string, dirs ...string) error {
+	return change(ctx, home, path, "add directories to", func(data []byte) ([]byte, error) { return withEntries(data, directories, dirs) })
+}
+
+// RemoveDirectories takes directories out again, as they are written there.
+func RemoveDirectories(ctx context.Context, home, path string, dirs ...string) error {
+	if len(dirs) == 0 {
+		return nil
+	}
+	return change(ctx, home, path, "remove directories from", func(data []byte) ([]byte, error) { return withoutEntries(data, directories, dirs) })
+}
+
+const directories = "additionalDirectories"
+
+// change rewrites a settings file, one process after another.
+func change(ctx context.Context, home, path, doing string, edit func([]byte) ([]byte, error)) error {
+	if err := alone(ctx, home, "settings.lock", func() error { return rewrite(path, edit) }); err != nil {
+		return fmt.Errorf("%s %s: %w", doing, path, err)
 	}
 	return nil
 }
@@ -61,7 +87,7 @@ func alone(ctx context.Context, home, name string, f func() error) error {
 	return f()
 }
 
-func addRules(path, list string, rules []string) error {
+func rewrite(path string, edit func([]byte) ([]byte, error)) error {
 	if err := noLink(path); err != nil {
 		return err
 	}
@@ -69,7 +95,7 @@ func addRules(path, list string, rules []string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	after, err := withRules(data, list, rules)
+	after, err := edit(data)
 	if err != nil || bytes.Equal(after, data) {
 		return err
 	}
@@ -98,21 +124,67 @@ func noLink(path string) error {
 	return nil
 }
 
-// withRules returns the text of a settings file with rules in one of the lists
-// of its permissions.
-func withRules(data []byte, list string, rules []string) ([]byte, error) {
-	fresh := len(bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff")))) == 0
-	if fresh {
-		data = []byte("{}\n")
-	}
+func blank(data []byte) bool {
+	return len(bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff")))) == 0
+}
+
+// parseWhole reads a settings file with all that is in it.
+func parseWhole(data []byte) (v hujson.Value, err error) {
 	top, err := parseJSON(data) // it knows of limits that keep the parser's stack small
+	if err != nil {
+		return v, err
+	}
+	if top.kind != isObject {
+		return v, errors.New("it does not hold an object; mend it first")
+	}
+	return hujson.Parse(bytes.TrimPrefix(data, []byte("\ufeff")))
+}
+
+// withoutEntries returns the text of a settings file without texts in one of
+// the lists of its permissions; nil are all.
+func withoutEntries(data []byte, list string, texts []string) ([]byte, error) {
+	if blank(data) {
+		return data, nil
+	}
+	v, err := parseWhole(data)
 	if err != nil {
 		return nil, err
 	}
-	if top.kind != isObject {
-		return nil, errors.New("it does not hold an object; mend it first")
+	there := v.Find("/permissions/" + list)
+	if there == nil {
+		return data, nil
 	}
-	v, err := hujson.Parse(bytes.TrimPrefix(data, []byte("\ufeff")))
+	array, ok := there.Value.(*hujson.Array)
+	if !ok {
+		return data, nil
+	}
+	var patch []map[string]any
+	for i, e := range slices.Backward(array.Elements) { // from the end, so that places stay right
+		if l, ok := e.Value.(hujson.Literal); texts == nil || ok && l.Kind() == '"' && slices.Contains(texts, l.String()) {
+			patch = append(patch, map[string]any{"op": "remove", "path": fmt.Sprintf("/permissions/%s/%d", list, i)})
+		}
+	}
+	if patch == nil {
+		return data, nil
+	}
+	raw, err := json.Marshal(patch)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.Patch(raw); err != nil {
+		return nil, err
+	}
+	return v.Pack(), nil
+}
+
+// withEntries returns the text of a settings file with texts in one of the
+// lists of its permissions.
+func withEntries(data []byte, list string, texts []string) ([]byte, error) {
+	fresh := blank(data)
+	if fresh {
+		data = []byte("{}\n")
+	}
+	v, err := parseWhole(data)
 	if err != nil {
 		return nil, err
 	}
@@ -133,9 +205,9 @@ func withRules(data []byte, list string, rules []string) ([]byte, error) {
 		}
 	}
 	there := v.Find("/permissions/" + list)
-	for _, rule := range slices.Compact(rules) {
-		if !holds(there, rule) {
-			add("/permissions/"+list+"/-", rule)
+	for _, text := range slices.Compact(texts) {
+		if !holds(there, text) {
+			add("/permissions/"+list+"/-", text)
 		}
 	}
 	if patch == nil {

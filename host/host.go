@@ -49,6 +49,7 @@ type Options struct {
 	Model    string // full name; "" on resume is the one that the session had
 	Mode     permission.Mode
 	Agent    string   // definition that the lead follows; "" is our own
+	System   string   // of the lead, instead of its own; "" is its own
 	Append   string   // added to the lead's system prompt
 	Turns    int      // limit for one Run; 0 is none
 	Limits   Limits   // tokens and money of all agents together from Open on, and the time of one Run
@@ -119,6 +120,8 @@ type Session struct {
 	mu       sync.Mutex
 	stop     context.CancelCauseFunc // of the Run at work
 	switches []troupe.Switched       // asked for, not yet in the log
+	moves    []move                  // the same
+	now      troupe.Switched         // model and mode of the lead at present
 
 	models  troupe.Model    // what all requests go through
 	account *budget.Account // that they are charged to
@@ -220,6 +223,9 @@ func (s *Session) leadDefinition() (troupe.Definition, error) {
 	if d.Tools == nil { // a main agent has all tools, this one included
 		d.Tools = []string{"*", "Agent"}
 	}
+	if s.opts.System != "" {
+		d.Prompt = s.opts.System
+	}
 	if s.opts.Append != "" {
 		d.Prompt = strings.TrimRight(d.Prompt, "\n") + "\n\n" + s.opts.Append
 	}
@@ -310,6 +316,7 @@ func (s *Session) Run(ctx context.Context) (end troupe.Ended, err error) {
 			if ev.Mode != "" {
 				s.scope.Standing.Set(permission.Mode(ev.Mode))
 			}
+			s.switched(ev)
 		case troupe.Ended:
 			end = ev
 		}
@@ -332,11 +339,23 @@ func (s *Session) Begun() troupe.State { return s.begun }
 // Agents are the names of the agents that the lead can start.
 func (s *Session) Agents() []string {
 	var out []string
-	for _, d := range s.scope.Startable() {
+	for _, d := range s.Definitions() {
 		out = append(out, d.Name)
 	}
 	return out
 }
+
+// Trusted reports whether the user trusts the directory that the session works in.
+func (s *Session) Trusted() bool { return s.opts.Config.Trusted }
+
+// Definitions are those of the agents that the lead can start.
+func (s *Session) Definitions() []troupe.Definition { return s.scope.Startable() }
+
+// Queued are the IDs of the prompts that have not entered yet.
+func (s *Session) Queued() []string { return s.inbox.ids() }
+
+// Recall takes prompts back that have not entered yet.
+func (s *Session) Recall(ids []string) { s.inbox.remove(ids) }
 
 // Path is the directory of the session's logs.
 func (s *Session) Path() string { return s.path }

@@ -39,8 +39,21 @@ func (p *prompts) Take(context.Context) ([]troupe.Received, error) {
 
 // Ack implements [troupe.Inbox].
 func (p *prompts) Ack(_ context.Context, ids []string) error {
+	p.remove(ids)
+	return nil
+}
+
+func (p *prompts) remove(ids []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.left = slices.DeleteFunc(p.left, func(r troupe.Received) bool { return slices.Contains(ids, r.ID) })
-	return nil
+}
+
+func (p *prompts) ids() (ids []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.left {
+		ids = append(ids, r.ID)
+	}
+	return ids
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -20,7 +21,7 @@ var ErrUntrusted = errors.New("this folder is not trusted, so what its settings 
 // for concurrent use.
 type grants struct {
 	mu      sync.Mutex
-	rules   []permission.Rule
+	permits []permit       // in order
 	waiting map[int]func() // called when there are new rules
 	last    int
 }
@@ -29,8 +30,34 @@ type grants struct {
 func (g *grants) add(p permission.Policy) permission.Policy {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p.Rules = slices.Concat(p.Rules, g.rules)
+	if len(g.permits) == 0 {
+		return p
+	}
+	p.Rules = slices.Clone(p.Rules)
+	for _, c := range g.permits {
+		if c.gone != nil {
+			p.Rules = slices.DeleteFunc(p.Rules, c.gone)
+		}
+		p.Rules = append(p.Rules, c.come...)
+	}
 	return p
+}
+
+// A permit is one change of the rules: some go, then some come.
+type permit struct {
+	gone func(permission.Rule) bool
+	come []permission.Rule
+}
+
+// put makes a change and tells those who wait.
+func (g *grants) put(p permit) {
+	g.mu.Lock()
+	g.permits = append(g.permits, p)
+	waiting := slices.Collect(maps.Values(g.waiting))
+	g.mu.Unlock()
+	for _, f := range waiting {
+		f()
+	}
 }
 
 // wait has f called whenever there are new rules, until stop is called. f must
@@ -57,22 +84,13 @@ func (g *grants) wait(f func()) (stop func()) {
 func (s *Session) Allow(rules ...string) error {
 	var parsed []permission.Rule
 	for _, text := range rules {
-		r, err := permission.ParseRule(troupe.Allow, text, permission.Origin{Source: "this session", Root: s.opts.Config.Root, Home: s.opts.UserHome})
+		r, err := permission.ParseRule(troupe.Allow, text, permission.Origin{Source: ofSession, Root: s.opts.Config.Root, Home: s.opts.UserHome})
 		if err != nil {
 			return err
 		}
 		parsed = append(parsed, r)
 	}
-	s.granted.mu.Lock()
-	s.granted.rules = append(s.granted.rules, parsed...)
-	var waiting []func()
-	for _, f := range s.granted.waiting {
-		waiting = append(waiting, f)
-	}
-	s.granted.mu.Unlock()
-	for _, f := range waiting {
-		f()
-	}
+	s.granted.put(permit{come: parsed})
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,6 +107,9 @@ func (s *Session) beforeTurn(agent string, c *compact.Compactor) func(context.Co
 			if agent == session.Lead && !s.switchOver(state, yield) {
 				return
 			}
+			if agent == session.Lead && !s.moveOn(state, yield) {
+				return
+			}
 			c.BeforeTurn(ctx, state)(yield)
 		}
 	}
@@ -131,6 +135,30 @@ func (s *Session) switchOver(state *troupe.State, yield func(troupe.Event, error
 		}
 	}
 	return true
+}
+
+// moveOn logs where the lead is to work from now on.
+func (s *Session) moveOn(state *troupe.State, yield func(troupe.Event, error) bool) (on bool) {
+	to, ok := s.movedTo(state.Place)
+	return !ok || yield(troupe.Moved{Place: to}, nil)
+}
+
+// switched notes the model and the mode that the lead has now.
+func (s *Session) switched(to troupe.Switched) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now.Model, s.now.Mode = cmp.Or(to.Model, s.now.Model), cmp.Or(to.Mode, s.now.Mode)
+}
+
+// Next returns the model and the mode of the lead's next request.
+func (s *Session) Next() (model, mode string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.now
+	for _, to := range s.switches {
+		next.Model, next.Mode = cmp.Or(to.Model, next.Model), cmp.Or(to.Mode, next.Mode)
+	}
+	return cmp.Or(next.Model, s.begun.Request.Model), cmp.Or(next.Mode, s.begun.Mode)
 }
 
 // notice is a word of the runtime to the model. It stands in a frame of its own,

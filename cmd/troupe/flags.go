@@ -13,7 +13,11 @@ import (
 type flags struct {
 	print, verbose, resumeLast, fork, skip bool
 
-	model, output, resume, session, mode, agents, agent, add, settings string
+	input, prompter          string
+	partial, replay, mayskip bool
+	set                      *pflag.FlagSet // that they are registered in
+
+	model, output, resume, session, mode, agents, agent, add, settings, system string
 
 	turns, tokens      int
 	dollars            float64
@@ -106,8 +110,10 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.StringVar(&f.agents, "agents", "", "definitions of agents, a `JSON` object by name")
 	set.StringVar(&f.agent, "agent", "", "`name` of the agent to be")
 	set.StringVar(&f.add, "append-system-prompt", "", "`text` to add to the system prompt")
+	set.StringVar(&f.system, "system-prompt", "", "`text` to be the system prompt, instead of troupe's own")
 	set.StringVar(&f.settings, "settings", "", "settings, a `file` or a JSON object")
 	set.StringSliceVar(&f.sources, "setting-sources", nil, "settings files to read, of user, project and local; \"\" is none of them")
+	f.registerControl(set) // the last: it leaves alone what is there
 }
 
 const long = `troupe runs coding agents in the directory where you are: one that leads, and those it

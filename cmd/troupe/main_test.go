@@ -43,7 +43,7 @@ func TestScripts(t *testing.T) {
 				Setup: func(e *testscript.Env) error {
 					p := troupetest.NewProvider(e.T().(testing.TB), troupetest.Key(key))
 					p.Respond(scripted(filepath.Join(e.WorkDir, "model.json")))
-					e.Values["provider"] = p
+					e.Values["provider"], e.Values["env"] = p, e
 					home := filepath.Join(e.WorkDir, ".home")
 					e.Setenv("HOME", home)
 					e.Setenv("USERPROFILE", home)
@@ -62,7 +62,7 @@ func TestScripts(t *testing.T) {
 					e.Defer(func() { noKey(e.T().(testing.TB), home) })
 					return os.MkdirAll(home, 0o700)
 				},
-				Cmds: map[string]func(*testscript.TestScript, bool, []string){"requests": requests, "sent": sent, "field": field, "largest": largest, "agentsent": agentSent, "damage": damage, "exits": exits},
+				Cmds: map[string]func(*testscript.TestScript, bool, []string){"requests": requests, "sent": sent, "field": field, "largest": largest, "agentsent": agentSent, "damage": damage, "exits": exits, "dialogue": dialogue},
 			})
 		})
 	}

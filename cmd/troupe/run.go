@@ -19,13 +19,14 @@ import (
 	"github.com/troupe-sh/troupe/config"
 	"github.com/troupe-sh/troupe/host"
 	"github.com/troupe-sh/troupe/internal/cli"
+	"github.com/troupe-sh/troupe/internal/control"
 	"github.com/troupe-sh/troupe/internal/line"
 	"github.com/troupe-sh/troupe/internal/statefile"
 	"github.com/troupe-sh/troupe/permission"
 	"github.com/troupe-sh/troupe/session"
 )
 
-var formats = []string{"text", "json", "stream-json"}
+var formats = []string{"text", "json", streamJSON}
 
 func modeNames() (names []string) {
 	for _, m := range permission.Modes() {
@@ -36,17 +37,23 @@ func modeNames() (names []string) {
 
 // run answers one prompt: the way of `troupe -p`.
 func (p *program) run(ctx context.Context, f *flags, args []string) error {
-	if !f.print && line.IsTerminal(p.in) && line.IsTerminal(p.out) {
+	if !f.print && f.input != streamJSON && line.IsTerminal(p.in) && line.IsTerminal(p.out) {
 		return p.sit(ctx, f, args)
 	}
 	if err := f.check(args); err != nil {
 		return err
 	}
+	if f.input == streamJSON {
+		return p.control(ctx, f, p.in)
+	}
 	prompt, err := p.prompt(ctx, strings.Join(args, " "))
 	if err != nil {
 		return err
 	}
-	s, models, err := p.open(ctx, f, func(*host.Options) {})
+	if f.partial { // what no log has comes by the control protocol
+		return p.control(ctx, f, control.Prompt(prompt))
+	}
+	s, models, err := p.open(ctx, f, func(o *host.Options) { o.Tell = p.tell })
 	if err != nil {
 		return err
 	}
@@ -80,7 +87,11 @@ func say(ctx context.Context, s *host.Session, prompt string) error {
 
 // check reports flags that make no sense.
 func (f *flags) check(args []string) error {
+	if err := f.checkControl(args); err != nil {
+		return err
+	}
 	switch {
+	case f.input == streamJSON: // prints, whether it says so or not
 	case !f.print && len(args) == 0:
 		return errors.New("what is to be done? Say it with: troupe -p \"your prompt\" (troupe -h shows all flags, troupe demo shows it at work)")
 	case !f.print:
@@ -210,7 +221,7 @@ func (p *program) open(ctx context.Context, f *flags, face func(*host.Options)) 
 		return nil, nil, fmt.Errorf("the working directory: %w", err)
 	}
 	o := host.Options{Home: home, UserHome: user, Agent: f.agent, Append: f.add, Turns: f.turns, Fallback: f.fallback, Fork: f.fork, ID: f.session,
-		Env: p.env, Now: time.Now, NewID: uuid.NewString}
+		Env: p.env, Now: time.Now, NewID: uuid.NewString, System: f.system}
 	if err := f.absolute(); err != nil {
 		return nil, nil, err
 	}

@@ -115,7 +115,7 @@ func Turn(o Outcome) string {
 	if o.Ended.Reason != troupe.Done {
 		parts = append(parts, ending(o.Ended))
 	}
-	switch stopReason(o.Ended.Stop) {
+	switch StopReason(o.Ended.Stop) {
 	case "max_tokens":
 		parts = append(parts, "the answer was cut off at the longest reply of the model")
 	case "refusal":

@@ -16,6 +16,7 @@ import (
 type About struct {
 	Session, Dir, Model, Mode, Key, Version string
 	Tools, Agents                           []string
+	Capabilities                            []string // of the control protocol, if it is spoken
 }
 
 // Stream is the face for programs: one JSON object a line for all that
@@ -33,6 +34,15 @@ func (s *Stream) print(o object) error {
 	o["uuid"] = uuid.NewString()
 	o["session_id"] = s.About.Session
 	return printJSON(s.Out, o)
+}
+
+// Print prints a message of another kind. It gets the ids that all have.
+func (s *Stream) Print(fields map[string]any) error { return s.print(fields) }
+
+// PrintAs is Print of a message that has an ID already.
+func (s *Stream) PrintAs(id string, fields map[string]any) error {
+	fields["uuid"], fields["session_id"] = id, s.About.Session
+	return printJSON(s.Out, fields)
 }
 
 func printJSON(w io.Writer, o object) error {
@@ -66,11 +76,15 @@ func escape(s string) string {
 // Begin prints the first line.
 func (s *Stream) Begin() error {
 	a := s.About
-	return s.print(object{
+	o := object{
 		"type": "system", "subtype": "init", "cwd": a.Dir, "tools": list(a.Tools), "agents": list(a.Agents), "model": a.Model,
 		"permissionMode": a.Mode, "apiKeySource": a.Key, "troupe_version": a.Version,
 		"mcp_servers": []any{}, "slash_commands": []any{}, "skills": []any{}, "plugins": []any{}, "output_style": "default",
-	})
+	}
+	if a.Capabilities != nil {
+		o["capabilities"] = a.Capabilities
+	}
+	return s.print(o)
 }
 
 func list(s []string) []string {
@@ -95,7 +109,7 @@ func (s *Stream) Record(r session.Record) error {
 		}
 		return s.print(object{"type": "assistant", "parent_tool_use_id": parent(a), "timestamp": r.Time, "message": object{
 			"id": fmt.Sprintf("msg_%s_%d", a.id, a.replies), "type": "message", "role": "assistant", "model": ev.Model,
-			"content": blocks(content), "stop_reason": ev.Stop, "stop_sequence": nil, "usage": usage(ev.Usage)}})
+			"content": blocks(content), "stop_reason": StopReason(ev.Stop), "stop_sequence": nil, "usage": usage(ev.Usage)}})
 	case troupe.ToolEnded:
 		o := object{"type": "user", "parent_tool_use_id": parent(a), "timestamp": r.Time, "message": object{"role": "user",
 			"content": []any{block(troupe.ToolResult{ID: ev.Use, Content: ev.Result.Content, IsError: ev.Result.IsError})}}}
@@ -122,6 +136,9 @@ func (s *Stream) Record(r session.Record) error {
 		}
 		return s.print(of(a, object{"type": "rate_limit_event", "rate_limit_info": info}))
 	case troupe.Switched:
+		if ev.Mode != "" && a.call == "" {
+			return s.print(object{"type": "system", "subtype": "status", "status": nil, "permissionMode": ev.Mode})
+		}
 		if ev.Cause == "" || ev.Model == "" {
 			return nil
 		}
@@ -198,7 +215,7 @@ func result(o Outcome) object {
 		res["total_cost_usd"] = cost
 	}
 	if o.Ended.Reason == troupe.Done {
-		res["result"], res["stop_reason"] = o.Ended.Text, stopReason(o.Ended.Stop)
+		res["result"], res["stop_reason"] = o.Ended.Text, StopReason(o.Ended.Stop)
 	} else {
 		res["errors"] = []string{o.Ended.Err}
 		res["partial_result"] = o.Ended.Text
@@ -226,9 +243,9 @@ func terminal(o Outcome) any {
 	return string(o.Ended.Reason)
 }
 
-// stopReason is why the model stopped, in the words of Anthropic's protocol
+// StopReason is why the model stopped, in the words of Anthropic's protocol
 // whichever was spoken.
-func stopReason(stop string) string {
+func StopReason(stop string) string {
 	switch stop {
 	case "stop", "":
 		return "end_turn"
