@@ -22,6 +22,7 @@ import (
 type setting struct {
 	p      *place
 	change []func(*host.Options)
+	run    func(*testing.T, *host.Session) // the turn of the calls; nil is one that is let end
 }
 
 // callers starts an agent of a session in each way there is.
@@ -66,7 +67,7 @@ func by(open func(*testing.T, setting) *host.Session, types ...string) troupetes
 			set.p.provider.Queue(troupetest.Reply{Message: troupetest.Use(c)})
 		}
 		set.p.provider.Say(make([]string, len(types)+1)...)
-		return asked(t, s)
+		return asked(t, set, s)
 	}
 }
 
@@ -87,13 +88,16 @@ func sideBySide(t *testing.T, set setting, calls ...troupe.ToolUse) map[string]t
 		set.p.provider.Queue(troupetest.Reply{Message: troupetest.Use(c)})
 	}
 	set.p.provider.Say("", "", "")
-	return asked(t, s)
+	return asked(t, set, s)
 }
 
 // asked gives the lead its prompt and returns what became of all calls.
-func asked(t *testing.T, s *host.Session) map[string]troupetest.Made {
+func asked(t *testing.T, set setting, s *host.Session) map[string]troupetest.Made {
 	t.Helper()
-	ask(t, s, "have it done")
+	if set.run == nil {
+		set.run = func(t *testing.T, s *host.Session) { ask(t, s, "have it done") }
+	}
+	set.run(t, s)
 	made := map[string]troupetest.Made{}
 	for log := range tree(t, s.Path()) {
 		if !strings.HasSuffix(log, ".jsonl") || strings.HasSuffix(log, ".sent.jsonl") {
@@ -133,7 +137,7 @@ func with(t *testing.T, change ...func(*host.Options)) setting {
 			t.Fatal(err)
 		}
 	}
-	return setting{p, change}
+	return setting{p: p, change: change}
 }
 
 func inMode(m permission.Mode) func(*host.Options) { return func(o *host.Options) { o.Mode = m } }

@@ -31,7 +31,7 @@ func turns(t *testing.T, p *place, s *host.Session, calls ...troupe.ToolUse) map
 		p.provider.Queue(troupetest.Reply{Message: troupetest.Use(c)})
 	}
 	p.provider.Say("done")
-	return asked(t, s)
+	return asked(t, setting{p: p}, s)
 }
 
 // rest is the body of a request without its messages, which only grow.
@@ -155,7 +155,7 @@ func TestS77PlanModeReachesThoseWhoWork(t *testing.T) {
 		}
 		return troupetest.Reply{Message: troupetest.Say("done")}
 	})
-	got := asked(t, s)
+	got := asked(t, setting{p: p}, s)
 	if got["before"].Verdict.Effect != troupe.Allow || !got["after"].Denied() || !p.made("one") || p.made("two") || got["after"].Agent == session.Lead {
 		t.Errorf("%+v, %+v", got["before"], got["after"])
 	}

@@ -130,7 +130,7 @@ func checkLeave(ctx context.Context, m troupe.Model, p *Provider) error {
 			if len(p.Requests()) != requests {
 				return errors.New("a request went out although its Sending was refused")
 			}
-			p.forget()
+			p.Forget()
 			continue
 		}
 		if err := p.Idle(ctx); err != nil {

@@ -290,8 +290,8 @@ func (p *Provider) next(r *Request) Reply {
 	return Reply{Fault: Fault{Status: http.StatusBadRequest}}
 }
 
-// forget drops the replies that are still queued.
-func (p *Provider) forget() {
+// Forget drops the replies that are still queued.
+func (p *Provider) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.queue = nil

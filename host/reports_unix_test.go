@@ -1,10 +1,17 @@
+//go:build unix
+
 package host_test
 
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -165,4 +172,94 @@ func TestS130LocksKnowNoTime(t *testing.T) {
 		closed(t, s)
 		closed(t, p.open(t, resume(t, s), func(o *host.Options) { o.Now = func() time.Time { return then } }))
 	}
+}
+
+// interrupted gives the lead its prompt, stops its turn once cond holds, and
+// returns how it ended.
+func interrupted(t *testing.T, s *host.Session, cond func() bool) (end troupe.Ended) {
+	t.Helper()
+	if err := s.Send(t.Context(), "have it done"); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { end, _ = s.Run(t.Context()) })
+	for !cond() {
+		if t.Context().Err() != nil {
+			t.Fatal("the moment to interrupt did not come")
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	s.Interrupt()
+	wg.Wait()
+	return end
+}
+
+// pids are those that commands have written into files of dir.
+func pids(dir string) (all []int) {
+	files, _ := filepath.Glob(filepath.Join(dir, "*.pid"))
+	for _, f := range files {
+		text, _ := os.ReadFile(f)
+		if n, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && bytes.HasSuffix(text, []byte("\n")) {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// running reports whether a process does anything. One that has ended and was not
+// fetched by its parent yet does not; where the system tells no states, it counts.
+func running(pid int) bool {
+	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
+		_, state, _ := strings.Cut(string(stat), ") ")
+		return !strings.HasPrefix(state, "Z")
+	}
+	return syscall.Kill(pid, 0) == nil
+}
+
+// S44, S46, S87: one interrupt ends whoever works, however deep, with all that it
+// has started, be it in a session of its own or deaf to signals. Each call on the
+// way has its result, and the conversations go on, also in another process.
+func TestS44S46S87AnInterruptEndsAllAndKeepsAll(t *testing.T) {
+	const command = `echo $$ >a.pid
+setsid sh -c 'echo $$ >b.pid; exec sleep 600' &
+(trap '' TERM HUP INT; sh -c 'echo $$ >c.pid; exec sleep 600') &
+sh -c 'echo $$ >d.pid; exec sleep 600'`
+	callers().Each(t, func(t *testing.T, way troupetest.Way, call troupetest.Caller[setting]) {
+		set := with(t, bypass)
+		var left []int
+		var s *host.Session
+		set.run = func(t *testing.T, opened *host.Session) {
+			s = opened
+			end := interrupted(t, s, func() bool { left = pids(set.p.dir); return len(left) == 4 })
+			if end.Reason != troupe.Interrupted {
+				t.Errorf("ended with %+v", end)
+			}
+		}
+		made := call(t, set, bash("c1", command))
+		for _, pid := range left {
+			if running(pid) {
+				t.Errorf("process %d is still there", pid)
+			}
+		}
+		if res := made["c1"].Result; !res.IsError || !strings.Contains(res.Content.Text(), "interrupted") {
+			t.Errorf("the call came to %+v", res)
+		}
+		for _, path := range logs(t, s) {
+			state, bad, err := session.Load(path)
+			if err != nil || len(bad) > 0 || len(state.Open()) > 0 {
+				t.Errorf("%s: %v, %v, open calls: %v", path, err, bad, state.Open())
+			}
+		}
+		set.p.provider.Forget()
+		set.p.provider.Say("here")
+		if end := ask(t, s, "still there?"); end.Text != "here" {
+			t.Errorf("%+v", end)
+		}
+		closed(t, s)
+		again := set.p.open(t, append([]func(*host.Options){resume(t, s)}, set.change...)...)
+		set.p.provider.Say("and here")
+		if end := ask(t, again, "and now?"); end.Text != "and here" {
+			t.Errorf("%+v", end)
+		}
+	})
 }
