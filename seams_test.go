@@ -233,6 +233,7 @@ func talk() *troupe.State {
 	return s
 }
 
+// S89: wherever a compaction cuts, calls and results stay together.
 func TestCompactedNeverCutsACallFromItsResult(t *testing.T) {
 	for keep, want := range map[int][]string{
 		-1: {"sum", "c2", "r2"}, 0: {"sum", "c2", "r2"}, 1: {"sum", "c2", "r2"}, 2: {"sum", "second", "c2", "r2"}, 3: {"sum", "so", "second", "c2", "r2"},

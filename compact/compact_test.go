@@ -296,7 +296,7 @@ func TestAConversationThatStaysTooLargeIsNotCutAtEachTurn(t *testing.T) {
 	}
 }
 
-// Whatever was said, what is left is valid, nothing of the tail is changed, and
+// S89: whatever was said, what is left is valid, nothing of the tail is changed, and
 // the calls that are cut take their results with them.
 func TestAnyConversationStaysValid(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

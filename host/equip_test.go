@@ -53,7 +53,7 @@ func TestKeysStayHere(t *testing.T) {
 	}
 }
 
-// All that a session writes is for its user alone.
+// S124: all that a session writes is for its user alone.
 func TestPrivate(t *testing.T) {
 	p := newPlace(t)
 	s := p.open(t, bypass)

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -260,6 +261,40 @@ sh -c 'echo $$ >d.pid; exec sleep 600'`
 		set.p.provider.Say("and here")
 		if end := ask(t, again, "and now?"); end.Text != "and here" {
 			t.Errorf("%+v", end)
+		}
+	})
+}
+
+// S124, S126: whoever calls, a result of any size reaches the model cut, with the
+// path of the whole text, and what is kept of it is for the user alone.
+func TestS124S126ResultsAreCutAndPrivate(t *testing.T) {
+	callers().Each(t, func(t *testing.T, way troupetest.Way, call troupetest.Caller[setting]) {
+		set := with(t, bypass)
+		set.p.write(t, "long.txt", strings.Repeat("a line of a long file\n", 200_000))
+		made := call(t, set, bash("c1", "cat long.txt"), use("c2", "Grep", map[string]any{"pattern": "line", "path": "long.txt", "output_mode": "content", "head_limit": 0}))
+		for id, m := range made {
+			text := m.Result.Content.Text()
+			if strings.HasPrefix(id, "c") && (len(text) > 40_000 || !strings.Contains(text, set.p.home)) {
+				t.Errorf("%s: %d bytes, %.200s", id, len(text), text[max(0, len(text)-200):])
+			}
+		}
+		for _, r := range set.p.provider.Requests() {
+			if len(r.Body) > 400_000 {
+				t.Errorf("a request has %d bytes", len(r.Body))
+			}
+		}
+		err := filepath.WalkDir(set.p.home, func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := d.Info()
+			if err == nil && path != set.p.home && info.Mode().Perm()&0o077 != 0 {
+				t.Errorf("%s has mode %v", path, info.Mode())
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
 		}
 	})
 }

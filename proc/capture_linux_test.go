@@ -24,7 +24,7 @@ func (f *flood) Write(p []byte) (int, error) {
 	return f.Capture.Write(p)
 }
 
-// A program that writes without end is neither stopped by the limits nor
+// S125: a program that writes without end is neither stopped by the limits nor
 // allowed beyond them.
 func TestFloodOfOutput(t *testing.T) {
 	const limit, much = 1 << 20, 64 << 20

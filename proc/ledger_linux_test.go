@@ -142,7 +142,8 @@ func TestSweepByTheMarkAlone(t *testing.T) {
 	}
 }
 
-// Written notes name a process that has nothing to do with them.
+// S49: written notes name a process that has nothing to do with them: its number
+// is that of one of ours, its start or its boot is not.
 func TestSweepSparesOthers(t *testing.T) {
 	foreign := exec.Command("setsid", "sleep", "1000")
 	foreign.Env = env()
@@ -247,6 +248,7 @@ func TestSweepKeepsItsOwnGroup(t *testing.T) {
 	}
 }
 
+// S124: what somebody else has put among the notes is not followed.
 func TestSweepRefusesPlantedFiles(t *testing.T) {
 	if got, err := Sweep(context.Background(), filepath.Join(t.TempDir(), "none")); err != nil || got.Groups != 0 {
 		t.Errorf("Sweep of no directory = %+v, %v", got, err)
@@ -272,6 +274,7 @@ func TestSweepRefusesPlantedFiles(t *testing.T) {
 	}
 }
 
+// S124: a directory for notes that others made, or can write, is not used.
 func TestPrivateDir(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	for range 2 {

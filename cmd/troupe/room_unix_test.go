@@ -123,7 +123,7 @@ func (b *bench) checkRoom(t *testing.T, what, text string) string {
 	return code
 }
 
-// The directory of the session becomes read-only while a run is at work: an
+// S129: the directory of the session becomes read-only while a run is at work: an
 // agent that cannot be recorded is not begun, and is told as a failure, not as
 // a success; what was open goes on.
 func TestStateThatBecomesReadOnly(t *testing.T) {
@@ -154,7 +154,7 @@ func TestStateThatBecomesReadOnly(t *testing.T) {
 	}
 }
 
-// A home without the rights that are needed: said in one line, with the remedy.
+// S128: a home without the rights that are needed: said in one line, with the remedy.
 func TestHomeWithoutRights(t *testing.T) {
 	for _, tt := range []struct {
 		name, make string

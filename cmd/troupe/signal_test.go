@@ -142,7 +142,7 @@ func (b *bench) resumed(t *testing.T) (out string) {
 	return buf.String()
 }
 
-// S87: a signal ends the run with its code, leaves no process behind and a
+// S48, S87: a signal ends the run with its code, leaves no process behind and a
 // session that goes on.
 func TestSignals(t *testing.T) {
 	hear(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-sh/troupe/internal/cli"
 )
 
+// S127: nothing of what agents and tools say moves the cursor.
 func TestClean(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "",
