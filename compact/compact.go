@@ -89,7 +89,19 @@ func (c *Compactor) window(s *troupe.State) int {
 // due reports whether s should be cut short now.
 func (c *Compactor) due(s *troupe.State) bool {
 	size := s.Size()
-	return size >= Threshold(c.window(s)) && s.Turns-c.after >= spacing && size >= c.failed+c.failed/10 && !s.Idle()
+	return size >= Threshold(c.window(s)) && s.Turns-c.after >= spacing && size >= c.failed+c.failed/10 && !s.Idle() &&
+		c.old(s) != nil // else a prompt is too long by itself
+}
+
+// old are the messages that a summary would take the place of; nil if it would
+// gain nothing.
+func (c *Compactor) old(s *troupe.State) []troupe.Message {
+	msgs := s.Request.Messages
+	old := msgs[:len(msgs)-tail(msgs, c.window(s)/10)]
+	if len(old) == 0 || len(old) == 1 && isSummary(old[0]) {
+		return nil
+	}
+	return old
 }
 
 // BeforeTurn yields what is to happen before the next request; see
@@ -144,8 +156,8 @@ func (c *Compactor) compact(ctx context.Context, s *troupe.State, trigger, instr
 var errLeft = errors.New("consumer left the range statement")
 
 func (c *Compactor) summarise(ctx context.Context, s *troupe.State, trigger, instructions string, yield func(troupe.Event, error) bool) (troupe.Compacted, error) {
-	keep := tail(s.Request.Messages, c.window(s)/10)
-	if old := s.Request.Messages[:len(s.Request.Messages)-keep]; len(old) == 0 || len(old) == 1 && isSummary(old[0]) {
+	old := c.old(s)
+	if old == nil {
 		return troupe.Compacted{}, errors.New("there is nothing to put together yet")
 	}
 	if c.Before != nil {
@@ -180,7 +192,7 @@ func (c *Compactor) summarise(ctx context.Context, s *troupe.State, trigger, ins
 	if c.Introduce != nil {
 		before = c.Introduce(ctx, s.Place)
 	}
-	return troupe.Compacted{Trigger: trigger, Summary: summary(before, text, carried(s.Request.Messages)), Keep: keep,
+	return troupe.Compacted{Trigger: trigger, Summary: summary(before, text, carried(s.Request.Messages)), Keep: len(s.Request.Messages) - len(old),
 		Usage: reply.Usage, Model: reply.Model}, nil
 }
 

@@ -333,3 +333,12 @@ func TestAnyConversationStaysValid(t *testing.T) {
 		}
 	})
 }
+
+// A prompt that is too long by itself is not put together with nothing.
+func TestALongPromptAloneIsLeftAlone(t *testing.T) {
+	s := new(troupe.State)
+	say(s, troupe.User, strings.Repeat("long ", 5000), 0)
+	if evs, err := events(compactor(troupetest.NewReplies()).BeforeTurn(t.Context(), s), s); err != nil || len(evs) != 0 {
+		t.Errorf("%v, %v", evs, err)
+	}
+}

@@ -311,7 +311,13 @@ func (r *settingsReader) rules(f field, effect troupe.Effect) {
 
 func (r *settingsReader) allow(f field) {
 	if n := len(f.value.items); !r.from.trusted && n > 0 {
-		r.l.withhold(r.from.source, fmt.Sprintf("%d allow rule(s)", n))
+		texts, _ := r.texts(f)
+		const shown = 5 // who is asked for trust must see what for
+		what := strings.Join(texts[:min(len(texts), shown)], ", ")
+		if len(texts) > shown {
+			what += ", …"
+		}
+		r.l.withhold(r.from.source, fmt.Sprintf("%d allow rule(s): %s", n, what))
 		return
 	}
 	r.rules(f, troupe.Allow)

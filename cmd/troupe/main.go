@@ -55,6 +55,9 @@ type program struct {
 	network    map[string]string // variables that settings say for troupe's own connections alone
 	known      []model.Info      // what settings say of models
 	signals    *signals
+
+	// offer puts a question to the person at the terminal; nil where nobody is.
+	offer func(question string) (answer string, err error)
 }
 
 // failure is an error with the exit code that it leads to.

@@ -30,6 +30,7 @@ func (p *program) sit(ctx context.Context, f *flags, args []string) error {
 	defer t.Close()
 	p.notes = t
 	defer p.signals.handle(t.Interrupt, t.Close)()
+	p.offer = p.once(ctx, t)
 	o := &office{program: p, terminal: t, flags: *f}
 	if err := o.open(ctx, *f); err != nil {
 		return o.said(err)
@@ -46,6 +47,26 @@ func (p *program) sit(ctx context.Context, f *flags, args []string) error {
 			return nil
 		}
 		first = ""
+	}
+}
+
+// errLeft is that the person left instead of answering.
+var errLeft = &failure{code: 128 + int(syscall.SIGINT)}
+
+// once puts a question to the person once: who has said no is not asked again
+// when another session is resumed.
+func (p *program) once(ctx context.Context, t *line.Terminal) func(string) (string, error) {
+	asked := map[string]bool{}
+	return func(question string) (string, error) {
+		if asked[question] {
+			return "", nil
+		}
+		asked[question] = true
+		answer, ok := t.Ask(ctx, question)
+		if !ok {
+			return "", errLeft
+		}
+		return answer, nil
 	}
 }
 

@@ -231,6 +231,9 @@ func (p *program) open(ctx context.Context, f *flags, face func(*host.Options)) 
 	if o.Resume != nil {
 		dir = o.Resume.Project
 	}
+	if err := p.offered(ctx, f, home, user, dir); err != nil {
+		return nil, nil, err
+	}
 	if o.Config, err = p.config(f, home, user, dir); err != nil {
 		return nil, nil, err
 	}
@@ -282,6 +285,20 @@ func resumed(f *flags, home, dir string) (*session.Info, error) {
 		return nil, fmt.Errorf("session %s works in a directory that cannot be used: %w", info.ID, err)
 	}
 	return &info, nil
+}
+
+// offered has the person at the terminal, if there is one, say whether the
+// directory is to be trusted, before its settings are taken.
+func (p *program) offered(ctx context.Context, f *flags, home, user, dir string) error {
+	if p.offer == nil {
+		return nil
+	}
+	c, err := p.load(f, home, user, dir)
+	if err != nil {
+		return err
+	}
+	_, err = config.Offer(ctx, home, c, p.offer)
+	return err
 }
 
 // config loads the configuration for dir and tells what is wrong with it.
