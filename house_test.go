@@ -24,29 +24,30 @@ const module = "github.com/troupe-sh/troupe"
 var mayImport = map[string]string{
 	// 0: words and values
 	"/":                   "",
-	"/internal/statefile": "",
-	"/proc":               "/internal/statefile",
+	"/internal/statefile": "/internal/failpoint",
+	"/internal/failpoint": "",
+	"/proc":               "/internal/statefile /internal/failpoint",
 	"/internal/gitignore": "",
 	"/internal/schema":    "/",
 	"/internal/secret":    "",
 	// 1: parts that Run plugs in
-	"/model":           "/",
+	"/model":           "/ /internal/failpoint",
 	"/model/anthropic": "/ /model",
 	"/model/openai":    "/ /model",
 	"/model/script":    "/",
-	"/tool":            "/ /proc /internal/gitignore /internal/schema /internal/secret /internal/statefile",
+	"/tool":            "/ /proc /internal/gitignore /internal/schema /internal/secret /internal/statefile /internal/failpoint",
 	"/permission":      "/",
-	"/session":         "/ /internal/statefile",
+	"/session":         "/ /internal/statefile /internal/failpoint",
 	"/ask":             "/",
 	"/hook":            "/",
-	"/compact":         "/",
+	"/compact":         "/ /internal/failpoint",
 	"/budget":          "/",
 	// 2: what users have written down
 	"/config": "/ /permission /internal/statefile",
 	// 3: agents that start agents
 	"/delegate": "/ /permission /budget /internal/schema",
 	// 4: what puts them together
-	"/host": "/ /internal/secret /proc /model /model/anthropic /model/openai /model/script /tool /permission /session /ask /budget /hook /compact /config /delegate /internal/statefile",
+	"/host": "/ /internal/secret /proc /model /model/anthropic /model/openai /model/script /tool /permission /session /ask /budget /hook /compact /config /delegate /internal/statefile /internal/failpoint",
 	// 5: faces
 	"/internal/cli":     "/ /session /ask",
 	"/internal/line":    "/ /permission /session /ask /host /internal/cli",

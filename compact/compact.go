@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/internal/failpoint"
 )
 
 // DefaultWindow is the window, in tokens, of a model of which it is not known.
@@ -215,6 +216,7 @@ func (c *Compactor) ask(ctx context.Context, req *troupe.Request, yield func(tro
 		case troupe.Billed:
 			on = yield(chunk, nil)
 		case troupe.Reply:
+			failpoint.Here(failpoint.CompactAsked)
 			return chunk, nil
 		}
 		if !on {

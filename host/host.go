@@ -26,6 +26,7 @@ import (
 	"github.com/troupe-sh/troupe/config"
 	"github.com/troupe-sh/troupe/delegate"
 	"github.com/troupe-sh/troupe/hook"
+	"github.com/troupe-sh/troupe/internal/failpoint"
 	"github.com/troupe-sh/troupe/internal/secret"
 	"github.com/troupe-sh/troupe/permission"
 	"github.com/troupe-sh/troupe/proc"
@@ -270,6 +271,7 @@ func (s *Session) record(ctx context.Context, start troupe.Started, first troupe
 				return
 			}
 		}
+		failpoint.Here(failpoint.AgentBegun)
 		log.Record(troupe.Run(ctx, c))(yield)
 	}
 }
@@ -310,6 +312,8 @@ func (s *Session) Run(ctx context.Context) (end troupe.Ended, err error) {
 			s.opts.Watch(ev)
 		}
 		switch ev := ev.(type) {
+		case troupe.Streaming:
+			failpoint.Here(failpoint.ReplyStreaming)
 		case troupe.Replied:
 			used = used.Add(ev.Usage)
 		case troupe.Switched:

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/internal/failpoint"
 )
 
 // prompts is the inbox of a lead: what the user of this process says to it.
@@ -34,12 +35,16 @@ func (p *prompts) put(id string, content troupe.Blocks) {
 func (p *prompts) Take(context.Context) ([]troupe.Received, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if len(p.left) > 0 {
+		failpoint.Here(failpoint.InboxTaken)
+	}
 	return slices.Clone(p.left), nil
 }
 
 // Ack implements [troupe.Inbox].
 func (p *prompts) Ack(_ context.Context, ids []string) error {
 	p.remove(ids)
+	failpoint.Here(failpoint.InboxAcked)
 	return nil
 }
 

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/troupe-sh/troupe/internal/failpoint"
 )
 
 // DefaultIdle is how long a provider may be silent if nothing else is said.
@@ -86,11 +88,13 @@ func (x *Exchange) Post(ctx context.Context, c *http.Client, url string, header 
 // next's own, for [Exchange.Fail].
 func (x *Exchange) Do(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	x.silence.Reset(x.limit())
+	failpoint.Here(failpoint.RequestSending)
 	res, err := next(req)
 	x.silence.Stop()
 	if err != nil {
 		return nil, err
 	}
+	failpoint.Here(failpoint.RequestOpened)
 	res.Body = &watched{ReadCloser: res.Body, x: x}
 	media, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	isJSON := media == "application/json" || strings.HasSuffix(media, "+json")

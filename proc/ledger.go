@@ -65,35 +65,29 @@ func newNote(dir, mark string) (*note, error) {
 		return nil, fmt.Errorf("note the command: %w", statefile.Explain(err))
 	}
 	path := filepath.Join(dir, mark+noteSuffix)
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o600)
+	head, err := json.Marshal(noteHead{noteVersion, mark, owner, space})
+	if err == nil {
+		err = statefile.Replace(path, append(head, '\n'), 0o600) // a note is there whole or not at all
+	}
 	if err != nil {
 		return nil, fmt.Errorf("note the command: %w", statefile.Explain(err))
 	}
-	n := &note{path, file}
-	if err = n.line(noteHead{noteVersion, mark, owner, space}); err == nil {
-		err = file.Sync()
-	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
-		n.remove()
+		_ = statefile.Remove(path) // the first error is the one to tell
 		return nil, fmt.Errorf("note the command: %w", statefile.Explain(err))
 	}
-	return n, nil
-}
-
-func (n *note) line(v any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = n.file.Write(append(data, '\n'))
-	return err
+	return &note{path, file}, nil
 }
 
 // add writes who leads the group. If it cannot, the mark has to do: a full
 // disk should not keep a user from the command that makes room.
 func (n *note) add(leader Identity) {
-	if n != nil {
-		_ = n.line(noteLeader{leader})
+	if n == nil {
+		return
+	}
+	if data, err := json.Marshal(noteLeader{leader}); err == nil {
+		_, _ = n.file.Write(append(data, '\n'))
 	}
 }
 

@@ -32,6 +32,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/troupe-sh/troupe/internal/failpoint"
 )
 
 // Mark is the name of the environment variable that names the groups a
@@ -120,6 +122,7 @@ func Run(ctx context.Context, c Command) (Outcome, error) {
 	if err != nil {
 		return out, fmt.Errorf("run %s: %w", name, err)
 	}
+	failpoint.Here(failpoint.ProcNoted)
 	cmd := c.prepare(mark)
 	if c.Sandbox != nil {
 		err = c.confine(cmd)
@@ -136,7 +139,9 @@ func Run(ctx context.Context, c Command) (Outcome, error) {
 		return out, fmt.Errorf("run %s: %w", name, err)
 	}
 	defer g.close()
+	failpoint.Here(failpoint.ProcStarted)
 	note.add(g.leader)
+	failpoint.Here(failpoint.ProcRunning)
 
 	out.Left, err = g.follow(ctx)
 	if c.Sandbox != nil {
@@ -150,6 +155,7 @@ func Run(ctx context.Context, c Command) (Outcome, error) {
 		go func() { _ = cmd.Wait() }()
 		return out, fmt.Errorf("run %s: %w", name, err)
 	}
+	failpoint.Here(failpoint.ProcEnded)
 	note.remove()
 	<-g.exited
 	waitErr := cmd.Wait()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/internal/failpoint"
 	"github.com/troupe-sh/troupe/internal/statefile"
 )
 
@@ -82,6 +83,9 @@ func (l *Log) open() (err error) {
 	if l.size, err = l.f.Seek(0, io.SeekEnd); err != nil {
 		return errors.Join(unwritten(err), l.f.Close())
 	}
+	if l.size == 0 {
+		failpoint.Here(failpoint.LogMade)
+	}
 	if l.size > 0 {
 		var last [1]byte
 		if _, err := l.f.ReadAt(last[:], l.size-1); err != nil {
@@ -119,19 +123,23 @@ func (l *Log) Append(ev troupe.Event) error {
 		if err := l.f.Sync(); err != nil {
 			return unwritten(err)
 		}
+		failpoint.Here(failpoint.LogSynced)
 		if err := l.sent.add(l.folder.tick(), sent); err != nil {
 			return unwritten(err)
 		}
+		failpoint.Here(failpoint.SentWritten)
 		return nil
 	}
 	if err := l.write(ev); err != nil {
 		return unwritten(err)
 	}
+	failpoint.Here(failpoint.LogAppended)
 	l.folder.wake()
 	if _, end := ev.(troupe.Ended); end {
 		if err := l.f.Sync(); err != nil {
 			return unwritten(err)
 		}
+		failpoint.Here(failpoint.LogEnding)
 	}
 	return nil
 }
@@ -152,7 +160,9 @@ func (l *Log) write(ev troupe.Event) error {
 	if l.torn {
 		b = append([]byte{'\n'}, b...)
 	}
-	n, err := appendWhole(l.f, append(b, '\n'))
+	b = append(b, '\n')
+	failpoint.Torn(failpoint.LogHalf, l.f, b)
+	n, err := appendWhole(l.f, b)
 	l.size += int64(n)
 	l.torn = err != nil && (n > 0 || l.torn) // half a record must not be joined by the next
 	return err

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/internal/failpoint"
 )
 
 // A Request is the body of a request as it was sent.
@@ -72,7 +73,9 @@ func (s *sentFile) add(now time.Time, sent troupe.Sent) error {
 	if b, err = (sentLine{now, keep, base, sum, string(body[keep:])}).append(b); err != nil {
 		return err
 	}
-	if _, err := appendWhole(s.f, append(b, '\n')); err != nil {
+	b = append(b, '\n')
+	failpoint.Torn(failpoint.SentHalf, s.f, b)
+	if _, err := appendWhole(s.f, b); err != nil {
 		s.forget() // what is in the file is not known: the next one is written whole
 		return err
 	}

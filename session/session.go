@@ -23,6 +23,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/troupe-sh/troupe/internal/failpoint"
 	"github.com/troupe-sh/troupe/internal/statefile"
 )
 
@@ -75,6 +76,7 @@ func Create(root, project, id string, now func() time.Time) (*Folder, error) {
 		}
 		return nil, fmt.Errorf("make the session's directory: %w", statefile.Explain(err))
 	}
+	failpoint.Here(failpoint.SessionMade)
 	return Open(dir, now)
 }
 
@@ -126,9 +128,11 @@ func acquire(dir string) (*flock.Flock, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", filepath.Base(dir), ErrNotFound), lock.Close())
 	}
+	failpoint.Here(failpoint.SessionLocked)
 	if err := os.WriteFile(owner, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("open session %s: %w", filepath.Base(dir), statefile.Explain(err)), lock.Close())
 	}
+	failpoint.Here(failpoint.SessionOwned)
 	return lock, nil
 }
 
@@ -141,6 +145,7 @@ func (f *Folder) Close() error {
 		errs = append(errs, l.close())
 	}
 	f.logs = nil
+	failpoint.Here(failpoint.SessionClosing)
 	return errors.Join(append(errs, f.lock.Close())...)
 }
 

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/internal/failpoint"
 	"github.com/troupe-sh/troupe/internal/statefile"
 )
 
@@ -130,6 +131,7 @@ func (c capped) save(call *troupe.Call, text string) (path string, err error) {
 			_ = statefile.Remove(path) // the first error is the one to tell
 			return "", err
 		}
+		failpoint.Here(failpoint.ResultSaved)
 		return path, nil
 	}
 	return "", fmt.Errorf("%s.txt: %w", base, fs.ErrExist)

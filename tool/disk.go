@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/troupe-sh/troupe/internal/failpoint"
 	"github.com/troupe-sh/troupe/internal/statefile"
 )
 
@@ -239,7 +240,9 @@ func replaceFile(ctx context.Context, path string, old snapshot, content []byte)
 		if err := old.still(path); err != nil {
 			return err
 		}
-		return os.Rename(temp, path)
+		err := os.Rename(temp, path)
+		failpoint.Here(failpoint.FileReplaced)
+		return err
 	}))
 }
 
@@ -256,6 +259,7 @@ func createFile(path string, content []byte) error {
 	defer statefile.Remove(temp)
 	err = os.Link(temp, path)
 	if err == nil {
+		failpoint.Here(failpoint.FileReplaced)
 		return nil
 	}
 	if errors.Is(err, fs.ErrExist) {
@@ -286,6 +290,7 @@ func writeTemp(dir string, mode fs.FileMode, content []byte) (name string, err e
 		_ = statefile.Remove(name) // the first error is the one to tell
 		return "", fmt.Errorf("temporary file beside it: %w", cause(err))
 	}
+	failpoint.Here(failpoint.FileTemporary)
 	return name, nil
 }
 

@@ -16,6 +16,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/troupe-sh/troupe/internal/failpoint"
 )
 
 // ErrFull reports that there is no room for what was to be written: the disk is
@@ -62,6 +64,7 @@ func Replace(path string, data []byte, mode fs.FileMode) (err error) {
 		err = cerr
 	}
 	if err == nil {
+		failpoint.Here(failpoint.StateTemporary)
 		err = Rename(f.Name(), path)
 	}
 	return Explain(err)

@@ -1,0 +1,48 @@
+// Package failpoint names the steps at which the death of the process must do
+// no harm, and lets a test kill it at each of them.
+//
+// The steps stand in the code as calls of [Here] and [Torn]. Both do nothing,
+// and cost nothing, unless the program is built with the tag failpoint. Such a
+// program kills itself, as by kill -9, at the step that was armed. All steps are
+// in [Points]; the test of package main in cmd/troupe visits every one.
+package failpoint
+
+// A Point is a step.
+type Point string
+
+// The steps, in the order in which a session comes by them.
+const (
+	SessionMade    Point = "session.made"    // its directory is there, nothing in it
+	SessionLocked  Point = "session.locked"  // its lock is taken
+	SessionOwned   Point = "session.owned"   // it is said whose it is
+	LogMade        Point = "log.made"        // the log of an agent is there, and empty
+	InboxTaken     Point = "inbox.taken"     // prompts are on their way into the log
+	LogHalf        Point = "log.half"        // half of a record is written
+	LogAppended    Point = "log.appended"    // a record is in the log
+	InboxAcked     Point = "inbox.acked"     // prompts are out of the inbox
+	LogSynced      Point = "log.synced"      // the log is on the disk, before a request goes out
+	SentHalf       Point = "sent.half"       // half of the body of a request is written
+	SentWritten    Point = "sent.written"    // all of it is
+	RequestSending Point = "request.sending" // it is about to go out
+	RequestOpened  Point = "request.opened"  // the provider has begun to answer
+	ReplyStreaming Point = "reply.streaming" // some of the reply is there
+	StateTemporary Point = "state.temporary" // the new content of a file of ours stands beside the old
+	ProcNoted      Point = "proc.noted"      // a program is in the ledger and does not run yet
+	ProcStarted    Point = "proc.started"    // it runs, and the ledger does not know its number
+	ProcRunning    Point = "proc.running"    // the ledger knows it
+	ProcEnded      Point = "proc.ended"      // it is gone and still in the ledger
+	FileTemporary  Point = "file.temporary"  // a file's new content stands beside it
+	FileReplaced   Point = "file.replaced"   // a tool has changed a file and not said so
+	ResultSaved    Point = "result.saved"    // a long result is kept and not in the log
+	AgentBegun     Point = "agent.begun"     // the log of a sub-agent has its first records
+	CompactAsked   Point = "compact.asked"   // a summary was asked for and is there, the log knows nothing of it
+	LogEnding      Point = "log.ending"      // the last record of a run is on the disk
+	SessionClosing Point = "session.closing" // the logs are closed, the lock is held
+)
+
+// Points are all steps.
+func Points() []Point {
+	return []Point{SessionMade, SessionLocked, SessionOwned, LogMade, InboxTaken, LogHalf, LogAppended, InboxAcked, LogSynced, SentHalf, SentWritten,
+		RequestSending, RequestOpened, ReplyStreaming, StateTemporary, ProcNoted, ProcStarted, ProcRunning, ProcEnded, FileTemporary, FileReplaced, ResultSaved,
+		AgentBegun, CompactAsked, LogEnding, SessionClosing}
+}
