@@ -265,7 +265,7 @@ func TestAPersonApproves(t *testing.T) {
 	b.uses(call("c3", "Bash", `{"command":"touch one\ntouch two"}`), call("c4", "Bash", `{"command":"touch one"}`))
 	p.types("commands")
 	p.sees("s  yes, and in this session all of Bash(touch one), Bash(touch two)")
-	p.types("s") // which answers the second question, too
+	p.types("s") // and the second call is not asked about
 	p.sees("That is done.")
 	if !b.is("docs/a.txt") || !b.is("two") {
 		t.Error("yes was not heard")
@@ -408,4 +408,72 @@ func TestAPersonGivesCommands(t *testing.T) {
 	p.types("/quit")
 	p.sees(first[1])
 	p.left(0)
+}
+
+// A folder whose settings ask for something is asked about once; yes is
+// remembered, no is for this session.
+func TestAPersonTrusts(t *testing.T) {
+	b := newBench(t, 0)
+	if err := os.MkdirAll(filepath.Join(b.dir, ".troupe"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(b.dir, ".troupe", "settings.json"), []byte(`{"permissions":{"allow":["Bash(touch *)"]}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		answer string
+		free   bool
+	}{{"y", false}, {"yes", true}, {"", true}} {
+		p := b.sit(t)
+		if c.answer != "" {
+			p.sees("Do you trust what is written in ")
+			p.sees("Bash(touch *)")
+			p.sees("Type yes to let them")
+			p.types(c.answer)
+		}
+		p.sees("/help")
+		b.uses(call("c1", "Bash", `{"command":"touch it"}`))
+		p.types("go")
+		if !c.free {
+			p.sees("asks for leave")
+			p.types("n")
+		}
+		p.sees("That is done.")
+		p.types("/quit")
+		p.left(0)
+		if shown := p.screen(0); strings.Contains(shown, "asks for leave") == c.free || c.answer == "" && strings.Contains(shown, "Do you trust") {
+			t.Errorf("after %q: %s", c.answer, shown)
+		}
+	}
+}
+
+// A plan is shown and answered, with a note if it is not good.
+func TestAPersonJudgesAPlan(t *testing.T) {
+	b := newBench(t, 0)
+	p := b.sit(t, "--permission-mode", "plan")
+	p.sees("mode plan")
+	b.uses(call("c1", "ExitPlanMode", `{"plan":"1. Write everything."}`))
+	p.types("plan it")
+	p.sees("lead has a plan:")
+	p.sees("1. Write everything.")
+	p.types("n in smaller steps")
+	p.sees("That is done.")
+	p.sees("2 turns")
+	if !strings.Contains(string(b.provider.Last().Body), "in smaller steps") {
+		t.Errorf("the note was not told: %s", b.provider.Last().Body)
+	}
+	b.provider.Queue(troupetest.Reply{Message: troupetest.Use(call("c2", "ExitPlanMode", `{"plan":"1. Write a.txt."}`))})
+	b.uses(call("c3", "Write", content("a.txt", "x")))
+	p.types("again")
+	p.sees("1. Write a.txt.")
+	p.types("y")
+	p.sees("Write a.txt (1 byte)")
+	p.sees("y  yes")
+	p.types("y")
+	p.sees("That is done.")
+	p.types("/quit")
+	p.left(0)
+	if !b.is("a.txt") {
+		t.Error("the plan was not carried out")
+	}
 }
