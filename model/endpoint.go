@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // A Dialect is the protocol that an endpoint speaks.
@@ -73,6 +74,14 @@ func (c *Catalogue) Decides(name string) bool {
 // Endpoint finds out where n is, with what lookup says of the variables that
 // the user has set ("" for those that are not).
 func (c *Catalogue) Endpoint(n Name, lookup func(string) string) (Endpoint, error) {
+	e, err := c.endpoint(n, func(name string) string { return strings.TrimSpace(lookup(name)) }) // read from a file, it ends in a newline
+	if err == nil && strings.ContainsFunc(e.Key+e.Token, unicode.IsControl) {
+		err = fmt.Errorf("%w for %s: what %s holds has control characters in it; set it anew", ErrNoKey, e.Provider, e.KeyName)
+	}
+	return e, err
+}
+
+func (c *Catalogue) endpoint(n Name, lookup func(string) string) (Endpoint, error) {
 	e := Endpoint{Provider: n.Provider, Name: n.Model}
 	switch n.Provider {
 	case scriptID:

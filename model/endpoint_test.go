@@ -26,6 +26,8 @@ func TestEndpoint(t *testing.T) {
 			model.Endpoint{Dialect: model.Anthropic, BaseURL: "http://gw:1", Token: "t", KeyName: "ANTHROPIC_AUTH_TOKEN"}},
 		{"anthropic, the key goes before the token", model.Name{"anthropic", "m"}, env{"ANTHROPIC_AUTH_TOKEN": "t", "ANTHROPIC_API_KEY": "k"},
 			model.Endpoint{Dialect: model.Anthropic, BaseURL: "https://api.anthropic.com", Key: "k", KeyName: "ANTHROPIC_API_KEY"}},
+		{"space around what a file was read for", model.Name{"anthropic", "m"}, env{"ANTHROPIC_API_KEY": " k\r\n", "ANTHROPIC_BASE_URL": "http://gw:1\n"},
+			model.Endpoint{Dialect: model.Anthropic, BaseURL: "http://gw:1", Key: "k", KeyName: "ANTHROPIC_API_KEY"}},
 		{"openai, server without a key", model.Name{"openai", "m"}, env{"OPENAI_BASE_URL": "http://vllm:8000/v1"},
 			model.Endpoint{Dialect: model.OpenAI, BaseURL: "http://vllm:8000/v1", KeyName: "OPENAI_API_KEY"}},
 		{"catalogue, OpenAI's dialect", model.Name{"openrouter", "a/b"}, env{"OPENROUTER_API_KEY": "k", "OPENAI_API_KEY": "no"},
@@ -51,6 +53,10 @@ func TestEndpointWithoutKey(t *testing.T) {
 		if !errors.Is(err, model.ErrNoKey) || !strings.Contains(err.Error(), variable) {
 			t.Errorf("%s: %v does not name %s", provider, err, variable)
 		}
+	}
+	odd := lookup(map[string]string{"OPENAI_API_KEY": "first-half\nother-half"})
+	if _, err := c.Endpoint(model.Name{Provider: "openai", Model: "m"}, odd); !errors.Is(err, model.ErrNoKey) || strings.Contains(err.Error(), "half") {
+		t.Errorf("a key in two lines: %v", err)
 	}
 	if _, err := c.Endpoint(model.Name{Provider: "nobody", Model: "m"}, lookup(nil)); !errors.Is(err, model.ErrUnknown) {
 		t.Errorf("unknown provider: %v", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"net"
 	"net/http"
 	"slices"
 
@@ -63,11 +64,16 @@ func (f *fallback) after(name string) string {
 }
 
 // unavailable reports whether err says that a model is not there for now,
-// rather than what is wrong with the request.
+// rather than what is wrong with the request. A server that nobody has started, or
+// a host that is not found, is not worth another try, but another model is.
 func unavailable(err error) bool {
 	var f Failure
-	if !errors.As(err, &f) || !f.Temporary() {
+	if !errors.As(err, &f) {
 		return false
 	}
-	return f.HTTPStatus() == 0 || f.HTTPStatus() >= http.StatusInternalServerError
+	if f.HTTPStatus() == 0 {
+		var op *net.OpError
+		return f.Temporary() || errors.As(err, &op) && op.Op == "dial"
+	}
+	return f.Temporary() && f.HTTPStatus() >= http.StatusInternalServerError
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +36,9 @@ func (b *byName) Stream(_ context.Context, req *troupe.Request) iter.Seq2[troupe
 
 func TestFallback(t *testing.T) {
 	cut := &model.APIError{Provider: "p", Transient: true, Err: model.ErrCut, Message: "cut"}
+	reach := func(op string) error {
+		return &model.APIError{Provider: "p", Message: "x", Err: &url.Error{Err: &net.OpError{Op: op, Err: errors.New("no")}}}
+	}
 	for name, tt := range map[string]struct {
 		errs  map[string]error
 		names []string
@@ -44,6 +49,8 @@ func TestFallback(t *testing.T) {
 		"overloaded":           {map[string]error{"a": status(529)}, []string{"b", "c"}, []string{"a", "b"}, false},
 		"broken":               {map[string]error{"a": status(503), "b": status(500)}, []string{"b", "c"}, []string{"a", "b", "c"}, false},
 		"cut off (S104)":       {map[string]error{"a": cut}, []string{"b"}, []string{"a", "b"}, false},
+		"nobody is there":      {map[string]error{"a": reach("dial")}, []string{"b"}, []string{"a", "b"}, false},
+		"not to be trusted":    {map[string]error{"a": reach("remote error")}, []string{"b"}, []string{"a"}, true},
 		"none is there":        {map[string]error{"a": status(529), "b": status(529)}, []string{"b"}, []string{"a", "b"}, true},
 		"none is named (S104)": {map[string]error{"a": cut}, nil, []string{"a"}, true},
 		"in the list":          {map[string]error{"a": status(529)}, []string{"z", "a", "b"}, []string{"a", "b"}, false},

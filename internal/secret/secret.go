@@ -26,10 +26,12 @@ type Mask struct {
 	inJSON []string // the values as they may stand in JSON
 }
 
-// New returns a mask of values. Those that are shorter than [Least] are left out.
+// New returns a mask of values, without the space around them: who uses one may
+// have cut it off. Those that are shorter than [Least] are left out.
 func New(values ...string) *Mask {
 	m := new(Mask)
 	for _, v := range values {
+		v = strings.TrimSpace(v)
 		if len(v) < Least || slices.Contains(m.values, v) {
 			continue
 		}

@@ -24,6 +24,7 @@ func TestTextWithoutTheValues(t *testing.T) {
 		"two keys":             {[]string{key, "other-key-1"}, "other-key-1=" + key, "[key]=[key]"},
 		"one begins another":   {[]string{key, key + "-long"}, key + "-long " + key, "[key] [key]"},
 		"one is in another":    {[]string{"0f6b1c2d", key}, key + " 0f6b1c2d", "[key] [key]"},
+		"space around it":      {[]string{" " + key + "\n"}, "Bearer " + key, "Bearer [key]"},
 		"empty":                {[]string{""}, "abc", "abc"},
 		"short":                {[]string{"a", "1234567"}, "a 1234567", "a 1234567"},
 		"as long as it must":   {[]string{"12345678"}, "123456789", "[key]9"},
@@ -42,7 +43,7 @@ func TestTextWithoutTheValues(t *testing.T) {
 }
 
 func TestJSONStaysJSON(t *testing.T) {
-	odd := "na\"b\\c<d>é\n" // with all that is written in several ways
+	odd := "na\"b\\c\n<d>é" // with all that is written in several ways
 	m := New(key, odd, "nabcdefgh")
 	for _, tt := range []struct {
 		in, want any
