@@ -197,7 +197,7 @@ func (s *Session) changes(d troupe.Definition) ([]troupe.Event, error) {
 		sw.Model = s.opts.Model
 	}
 	was := permission.Mode(state.Mode)
-	keeps := state.Chosen && was != permission.Plan && was != permission.Bypass
+	keeps := state.Chosen && was != permission.Plan && was != permission.Bypass && s.forbids(was) == nil
 	if mode != was && (s.opts.Mode != "" || !keeps) {
 		sw.Mode, sw.Chosen = string(mode), s.opts.Mode != ""
 	}

@@ -41,11 +41,11 @@ func (s *Session) policy() (permission.Policy, error) {
 		}
 		p.Mode = mode
 	}
-	if no := s.opts.Config.NoBypass; no.Text != "" && p.Mode == permission.Bypass {
+	if err := s.forbids(p.Mode); err != nil {
 		if s.opts.Mode != "" {
-			return p, fmt.Errorf("%w: %s forbids the mode %s", ErrUse, no.Source, permission.Bypass)
+			return p, err
 		}
-		s.warn("%s forbids the mode %s; the mode is %s", no.Source, permission.Bypass, permission.Default)
+		s.warn("%v; the mode is %s", err, permission.Default)
 		p.Mode = permission.Default
 	}
 	for _, r := range s.opts.Config.Rules {

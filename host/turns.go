@@ -55,6 +55,9 @@ func (s *Session) Switch(to troupe.Switched) error {
 		if err := s.account.Check(full, s.opts.Models.Price); err != nil {
 			return err
 		}
+		if set := s.opts.Config.Model; s.opts.Config.IsManaged(set) && full != s.begun.Request.Model {
+			return fmt.Errorf("%w: %s sets the model %s", ErrUse, set.Source, set.Text)
+		}
 		to.Model = full
 	}
 	if to.Mode != "" {
@@ -62,8 +65,8 @@ func (s *Session) Switch(to troupe.Switched) error {
 		if err != nil {
 			return err
 		}
-		if no := s.opts.Config.NoBypass; no.Text != "" && mode == permission.Bypass {
-			return fmt.Errorf("%w: %s forbids the mode %s", ErrUse, no.Source, mode)
+		if err := s.forbids(mode); err != nil {
+			return err
 		}
 		to.Mode = string(mode)
 	}
@@ -73,6 +76,20 @@ func (s *Session) Switch(to troupe.Switched) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.switches = append(s.switches, to)
+	return nil
+}
+
+// forbids reports that settings do not let a session work in a mode, by whatever
+// way it would come to it: [permission.Bypass] where it is switched off, and what
+// allows more than the mode that the machine's owner has set.
+func (s *Session) forbids(mode permission.Mode) error {
+	c := s.opts.Config
+	if c.NoBypass.Text != "" && mode == permission.Bypass {
+		return fmt.Errorf("%w: %s forbids the mode %s", ErrUse, c.NoBypass.Source, mode)
+	}
+	if most, err := permission.ParseMode(c.Mode.Text); c.IsManaged(c.Mode) && err == nil && mode.Wider(most) {
+		return fmt.Errorf("%w: the mode %s allows more than %s, which %s sets", ErrUse, mode, most, c.Mode.Source)
+	}
 	return nil
 }
 

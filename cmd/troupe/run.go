@@ -335,9 +335,6 @@ func (p *program) mode(f *flags, o *host.Options) (err error) {
 			return fmt.Errorf("--permission-mode: %w", err)
 		}
 	}
-	if set := o.Config.Mode; o.Mode != "" && o.Config.IsManaged(set) && o.Mode.Wider(permission.Mode(set.Text)) {
-		return fmt.Errorf("the mode %s allows more than %s, which %s sets", o.Mode, set.Text, set.Source)
-	}
 	return nil
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/troupe-sh/troupe/config"
 	"github.com/troupe-sh/troupe/host"
-	"github.com/troupe-sh/troupe/permission"
 	"github.com/troupe-sh/troupe/session"
 )
 
@@ -14,7 +13,7 @@ import (
 // what a session had.
 func TestManagedSettingsAreAboveFlags(t *testing.T) {
 	owner := "/etc/managed-settings.json"
-	c := &config.Config{Model: config.Value{Text: "openai/gpt-4.1", Source: owner}, Mode: config.Value{Text: "default", Source: owner}, Managed: []string{owner}}
+	c := &config.Config{Model: config.Value{Text: "openai/gpt-4.1", Source: owner}, Managed: []string{owner}}
 	p := &program{env: []string{"OPENAI_API_KEY=k", "ANTHROPIC_API_KEY=k", "TROUPE_MODEL=anthropic/claude-sonnet-4-6"}}
 	for _, o := range []*host.Options{{Config: c}, {Config: c, Resume: &session.Info{Model: "anthropic/claude-sonnet-4-6"}}} {
 		if name, err := p.model(t.Context(), &flags{}, o, p.models(c)); err != nil || name != "openai/gpt-4.1" {
@@ -24,18 +23,9 @@ func TestManagedSettingsAreAboveFlags(t *testing.T) {
 	if _, err := p.model(t.Context(), &flags{model: "sonnet"}, &host.Options{Config: c}, p.models(c)); err == nil || !strings.Contains(err.Error(), owner) {
 		t.Errorf("--model: %v", err)
 	}
-	for mode, ok := range map[permission.Mode]bool{permission.Plan: true, permission.Default: true, permission.AcceptEdits: false, permission.Bypass: false} {
-		err := p.mode(&flags{mode: string(mode)}, &host.Options{Config: c})
-		if (err == nil) != ok || err != nil && !strings.Contains(err.Error(), owner) {
-			t.Errorf("--permission-mode %s: %v", mode, err)
-		}
-	}
 	c.Managed = nil
 	if name, err := p.model(t.Context(), &flags{}, &host.Options{Config: c}, p.models(c)); err != nil || name != "anthropic/claude-sonnet-4-6" {
 		t.Errorf("without an owner the model is %q, %v", name, err)
-	}
-	if err := p.mode(&flags{skip: true}, &host.Options{Config: c}); err != nil {
-		t.Errorf("without an owner: %v", err)
 	}
 }
 
