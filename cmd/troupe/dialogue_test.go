@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,7 +22,7 @@ import (
 //	<! JSON  must not have come since the line that was waited for before
 //	close    closes the input
 //
-// "$name" in a line that is waited for keeps the text that is there, and stands
+// What troupe says on stderr is in stderr.txt. "$name" in a line that is waited for keeps the text that is there, and stands
 // for it from then on.
 func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 	env := ts.Value("env").(*testscript.Env)
@@ -35,12 +34,14 @@ func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	out, err := cmd.StdoutPipe()
 	ts.Check(err)
-	notes := new(bytes.Buffer)
+	notes, err := os.Create(ts.MkAbs("stderr.txt"))
+	ts.Check(err)
+	defer notes.Close()
 	cmd.Stderr = notes
 	ts.Check(cmd.Start())
-	d := &dialog{ts: ts, out: bufio.NewReader(out), vars: map[string]string{}, notes: notes}
+	d := &dialog{ts: ts, out: bufio.NewReader(out), vars: map[string]string{}}
 	// A program that says nothing more of what is waited for would wait for ever.
-	silence := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
+	silence := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 	defer func() { // also when a line was missed
 		silence.Stop()
 		_ = in.Close()
@@ -73,14 +74,12 @@ func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 	if (err != nil) != neg {
 		d.fail("it ended with %v", err)
 	}
-	ts.Check(os.WriteFile(ts.MkAbs("stderr.txt"), notes.Bytes(), 0o600))
 }
 
 type dialog struct {
 	ts     *testscript.TestScript
 	out    *bufio.Reader
 	vars   map[string]string
-	notes  *bytes.Buffer
 	number int
 	seen   []string // lines since the one that was waited for last, and that one
 	all    []string
@@ -99,7 +98,7 @@ func (d *dialog) next() bool {
 }
 
 func (d *dialog) fail(format string, args ...any) {
-	d.ts.Fatalf("line %d: %s\n%s\n%s", d.number, fmt.Sprintf(format, args...), strings.Join(d.all, "\n"), d.notes)
+	d.ts.Fatalf("line %d: %s\n%s\n%s", d.number, fmt.Sprintf(format, args...), strings.Join(d.all, "\n"), d.ts.ReadFile("stderr.txt"))
 }
 
 func (d *dialog) expand(text string) string {

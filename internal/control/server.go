@@ -87,7 +87,8 @@ type server struct {
 	refusals  []error         // of prompts, each to be answered by a result
 	quiet     map[string]bool // prompts that are no reason to begin a turn
 	following bool
-	checking  bool               // one of them is with the hooks
+	checking  string             // the one of them that is with the hooks; "" is none
+	dropped   string             // it, if it is not to enter
 	turn      context.CancelFunc // of the turn at work; nil is none
 	eof       bool
 	submitted chan submission
@@ -151,7 +152,7 @@ func (s *server) loop(ctx context.Context) error {
 	go s.read(ctx, lines)
 	done := ctx.Done()
 	for {
-		if (s.eof || done == nil) && s.turn == nil && !s.checking && (len(s.prompts) == 0 || done == nil) {
+		if (s.eof || done == nil) && s.turn == nil && s.checking == "" && (len(s.prompts) == 0 || done == nil) {
 			return context.Cause(ctx)
 		}
 		select {
@@ -236,11 +237,11 @@ type submission struct {
 // submit lets hooks see the next prompt. They are the client's, and answer by
 // the same way that prompts come in.
 func (s *server) submit(ctx context.Context) {
-	if s.checking || len(s.prompts) == 0 {
+	if s.checking != "" || len(s.prompts) == 0 {
 		return
 	}
 	p := s.prompts[0]
-	s.prompts, s.checking = s.prompts[1:], true
+	s.prompts, s.checking = s.prompts[1:], p.id
 	s.wg.Go(func() {
 		err := p.err
 		if err == nil {
@@ -256,8 +257,14 @@ func (s *server) submit(ctx context.Context) {
 // checked goes on with a prompt that hooks have seen. One that has not entered
 // is answered by a result like any other: the client waits for one.
 func (s *server) checked(ctx context.Context, sub submission) {
-	s.checking = false
+	dropped := s.dropped == sub.id
+	s.checking, s.dropped = "", ""
 	defer s.submit(ctx)
+	if dropped {
+		s.replay.take(sub.id)
+		s.session.Recall([]string{sub.id})
+		return
+	}
 	if sub.err != nil {
 		s.replay.take(sub.id)
 		s.tell(sub.err.Error())
@@ -318,6 +325,9 @@ func (s *server) end(e turnEnd) {
 // interrupt stops the turn and says which prompts are still to come.
 func (s *server) interrupt(cancelQueued bool) object {
 	ids := s.session.Queued()
+	if s.checking != "" && !slices.Contains(ids, s.checking) {
+		ids = append(ids, s.checking)
+	}
 	for _, p := range s.prompts {
 		ids = append(ids, p.id)
 	}
@@ -328,7 +338,7 @@ func (s *server) interrupt(cancelQueued bool) object {
 		return object{"still_queued": named(ids)}
 	}
 	s.session.Recall(ids)
-	s.prompts = nil
+	s.prompts, s.dropped = nil, s.checking
 	return object{"still_queued": []string{}, "cancelled": named(ids)}
 }
 

@@ -34,6 +34,7 @@ type object map[string]any
 // any time.
 type Conn struct {
 	in  io.Reader
+	max int // bytes of a line
 	out io.Writer
 	end sync.WaitGroup // of the writer
 
@@ -59,7 +60,7 @@ type answer struct {
 
 // NewConn returns a Conn between in and out. The caller must Close it.
 func NewConn(in io.Reader, out io.Writer) *Conn {
-	c := &Conn{in: in, out: out, asked: map[string]chan answer{}, goneNow: make(chan struct{})}
+	c := &Conn{in: in, max: longestLine, out: out, asked: map[string]chan answer{}, goneNow: make(chan struct{})}
 	c.changed = sync.NewCond(&c.mu)
 	c.end.Go(c.write)
 	return c
@@ -217,7 +218,7 @@ func (c *Conn) lines() iter.Seq2[[]byte, error] {
 		defer c.leave()
 		r := bufio.NewReaderSize(c.in, 64<<10)
 		for {
-			line, err := readLine(r)
+			line, err := readLine(r, c.max)
 			if len(bytes.TrimSpace(line)) > 0 || errors.Is(err, errLong) {
 				var bad error
 				if errors.Is(err, errLong) {
@@ -247,12 +248,12 @@ var errLong = fmt.Errorf("it is longer than %d MB", longestLine>>20)
 
 // readLine reads a line with its end. Of one that is too long it returns the
 // beginning and errLong.
-func readLine(r *bufio.Reader) ([]byte, error) {
+func readLine(r *bufio.Reader, most int) ([]byte, error) {
 	var line []byte
 	for {
 		part, err := r.ReadSlice('\n')
 		full := errors.Is(err, bufio.ErrBufferFull)
-		if len(line)+len(part) > longestLine {
+		if len(line)+len(part) > most {
 			line = bytes.Clone(line[:80])
 			if full {
 				err = skip(r)

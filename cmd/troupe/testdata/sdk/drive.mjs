@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 
 const [sdk, troupe, model, scene] = process.argv.slice(2);
 const { query } = await import(pathToFileURL(sdk).href);
-const base = { pathToClaudeCodeExecutable: troupe, model, stderr: (s) => process.stderr.write(s) };
+const base = { pathToClaudeCodeExecutable: troupe, model, settingSources: [], stderr: (s) => process.stderr.write(s) };
 
 // collect runs a query to its end and keeps what matters of its messages.
 async function collect(q, each = async () => {}) {
