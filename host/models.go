@@ -148,6 +148,7 @@ func (m *Models) Stream(ctx context.Context, req *troupe.Request) iter.Seq2[trou
 		}
 		own := *req
 		own.Model = short
+		speech := newSpeech(m.mask())
 		for c, err := range to.Stream(ctx, &own) {
 			err = m.mask().Error(err)
 			if again, ok := c.(troupe.Retrying); ok {
@@ -156,9 +157,22 @@ func (m *Models) Stream(ctx context.Context, req *troupe.Request) iter.Seq2[trou
 			}
 			if r, ok := c.(troupe.Reply); ok {
 				r.Model = provider + "/" + strings.TrimPrefix(r.Model, provider+"/")
+				r.Message.Content = lessKeys(m.mask(), r.Message.Content)
 				c = r
 			}
-			if !yield(c, err) {
+			var chunks []troupe.Chunk
+			if err != nil {
+				chunks = speech.rest()
+			} else {
+				chunks = speech.next(c)
+			}
+			for _, c := range chunks {
+				if !yield(c, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(nil, err)
 				return
 			}
 		}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"strings"
 
@@ -39,13 +40,63 @@ func isOneOf(name string, names []string) bool {
 }
 
 // masked is content without keys.
-func (s *Session) masked(content troupe.Blocks) troupe.Blocks {
+func (s *Session) masked(content troupe.Blocks) troupe.Blocks { return lessKeys(s.mask, content) }
+
+// lessKeys is content without what m masks. What a model has thought stays: it is
+// signed.
+func lessKeys(m *secret.Mask, content troupe.Blocks) troupe.Blocks {
 	var out troupe.Blocks
 	for _, b := range content {
-		if t, ok := b.(troupe.Text); ok {
-			b = troupe.Text(s.mask.Text(string(t)))
+		switch t := b.(type) {
+		case troupe.Text:
+			b = troupe.Text(m.Text(string(t)))
+		case troupe.ToolUse:
+			t.Input = m.JSON(t.Input)
+			b = t
 		}
 		out = append(out, b)
+	}
+	return out
+}
+
+// speech is a reply while it comes, without keys: one may come in pieces, so what
+// may be the beginning of one is held back.
+type speech struct {
+	text     bytes.Buffer
+	masked   *secret.Writer
+	thinking bool
+}
+
+func newSpeech(m *secret.Mask) *speech {
+	s := new(speech)
+	s.masked = m.Writer(&s.text)
+	return s
+}
+
+// next returns what can be shown now that c has come.
+func (s *speech) next(c troupe.Chunk) (out []troupe.Chunk) {
+	d, goes := c.(troupe.Delta)
+	if !goes {
+		return append(s.rest(), c)
+	}
+	if d.Thinking != s.thinking {
+		out = s.rest()
+	}
+	s.thinking = d.Thinking
+	_, _ = s.masked.Write([]byte(d.Text)) // into memory
+	return append(out, s.take()...)
+}
+
+// rest returns what was held back, when nothing follows.
+func (s *speech) rest() []troupe.Chunk {
+	_ = s.masked.Flush()
+	return s.take()
+}
+
+func (s *speech) take() (out []troupe.Chunk) {
+	if s.text.Len() > 0 {
+		out = append(out, troupe.Delta{Text: s.text.String(), Thinking: s.thinking})
+		s.text.Reset()
 	}
 	return out
 }

@@ -182,3 +182,29 @@ func TestKeysAreMaskedInWordsOfHooks(t *testing.T) {
 	log := string(read(t, session.LogPath(s.Path(), session.Lead)))
 	hasNot(t, last+log, key)
 }
+
+// What a model knows it may say, in pieces or in a call. It is in no log and is not
+// shown, and what is shown is all the same all that was said.
+func TestKeysAreMaskedInWordsOfModels(t *testing.T) {
+	p := newPlace(t)
+	var shown strings.Builder
+	s := p.open(t, bypass, func(o *host.Options) {
+		o.Watch = func(ev troupe.Event) {
+			if d, ok := ev.(troupe.Streaming); ok {
+				shown.WriteString(d.Text)
+			}
+		}
+	})
+	p.provider.Queue(troupetest.Reply{Message: troupetest.Use(use("w", "Write", map[string]any{"file_path": "a.txt", "content": key}))})
+	said := "the key is " + key + ", and " + key[:len(key)-1]
+	p.provider.Say(said)
+	end := ask(t, s, "tell")
+	want := strings.ReplaceAll(said, key, "[key]")
+	if end.Text != want || shown.String() != want {
+		t.Errorf("it said %q and was seen to say %q, want %q", end.Text, shown.String(), want)
+	}
+	closed(t, s)
+	for path, text := range tree(t, p.home) {
+		hasNot(t, path+": "+text, key)
+	}
+}
