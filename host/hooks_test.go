@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/hook"
 	"github.com/troupe-sh/troupe/host"
+	"github.com/troupe-sh/troupe/session"
 	"github.com/troupe-sh/troupe/troupetest"
 )
 
@@ -235,5 +236,44 @@ func TestTellAndWatch(t *testing.T) {
 	ask(t, s, "go")
 	if got, _ := json.Marshal(lines); string(got) != `["well done"]` || streamed != "bit by bit" {
 		t.Errorf("%s, %q", got, streamed)
+	}
+}
+
+// A hook can forbid a compaction, and is told why there is to be one.
+func TestAHookBeforeACompaction(t *testing.T) {
+	for _, forbid := range []bool{false, true} {
+		p := newPlace(t)
+		s, l := p.listening(t, func(in hook.Input) string {
+			if in.Event == hook.PreCompact && forbid {
+				return `{"decision":"block","reason":"not before noon"}`
+			}
+			return ""
+		})
+		for _, text := range []string{"one", "two"} {
+			p.provider.Say("noted")
+			ask(t, s, text)
+		}
+		s.Compact("mind the wool")
+		if !forbid {
+			p.provider.Say("SUMMARY")
+		}
+		if _, err := s.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		told := 0
+		for _, in := range l.told {
+			if in.Event == hook.PreCompact {
+				told++
+				if in.Compaction.Trigger != "manual" || *in.Compaction.Instructions != "mind the wool" {
+					t.Errorf("told of %+v", in.Compaction)
+				}
+			}
+		}
+		if n := len(p.provider.Requests()); told != 1 || (n == 3) == forbid {
+			t.Errorf("forbidden %v: the hook was told %d times, %d requests were made", forbid, told, n)
+		}
+		if log := string(read(t, session.LogPath(s.Path(), session.Lead))); strings.Contains(log, "not before noon") != forbid {
+			t.Errorf("forbidden %v, and the log has not why", forbid)
+		}
 	}
 }

@@ -178,49 +178,6 @@ func TestAPersonAsksAndLeaves(t *testing.T) {
 	}
 }
 
-// A folder whose settings ask for something is trusted by a yes, once; after a no
-// its settings give nothing and the question comes again at the next start.
-func TestAPersonIsAskedToTrust(t *testing.T) {
-	b := newBench(t, 0)
-	b.lay(t, map[string]string{".troupe/settings.json": `{"permissions": {"allow": ["Bash(touch *)"]}}`})
-	touch := troupe.ToolUse{ID: "c1", Name: "Bash", Input: []byte(`{"command":"touch made"}`)}
-	p := b.sit(t)
-	p.sees("Do you trust")
-	p.types("no")
-	b.uses(touch)
-	p.types("do it")
-	p.sees("needs approval")
-	p.types("n")
-	p.sees("That is done.")
-	p.types("/quit")
-	p.left(0)
-	if b.is("made") {
-		t.Error("a folder that is not trusted has allowed itself something")
-	}
-	p = b.sit(t)
-	p.sees("Bash(touch *)")
-	p.types("yes")
-	touch.ID = "c2"
-	b.uses(touch)
-	p.types("do it")
-	p.sees("That is done.")
-	p.types("/quit")
-	p.left(0)
-	if !b.is("made") {
-		t.Error("a trusted folder's rule does not count")
-	}
-	b.provider.Say("here")
-	p = b.sit(t)
-	p.sees("/help")
-	p.types("there?")
-	p.sees("here")
-	p.types("/quit")
-	p.left(0)
-	if strings.Contains(p.screen(0), "Do you trust") {
-		t.Error("asked about a folder that is trusted")
-	}
-}
-
 func content(file, text string) string {
 	return `{"file_path":"` + file + `","content":"` + text + `"}`
 }
@@ -436,12 +393,15 @@ func TestAPersonTrusts(t *testing.T) {
 		p.types("go")
 		if !c.free {
 			p.sees("asks for leave")
+			p.sees("and in this session")
 			p.types("n")
 		}
 		p.sees("That is done.")
 		p.types("/quit")
 		p.left(0)
-		if shown := p.screen(0); strings.Contains(shown, "asks for leave") == c.free || c.answer == "" && strings.Contains(shown, "Do you trust") {
+		if shown := p.screen(0); strings.Contains(shown, "always in this project") {
+			t.Error("what a folder that is not trusted would not count is offered")
+		} else if strings.Contains(shown, "asks for leave") == c.free || c.answer == "" && strings.Contains(shown, "Do you trust") {
 			t.Errorf("after %q: %s", c.answer, shown)
 		}
 	}

@@ -97,7 +97,9 @@ func (r *room) pose() {
 	r.print("  y  yes, this once")
 	if rules := strings.Join(q.Rules, ", "); rules != "" {
 		r.print("  s  yes, and in this session all of " + rules)
-		r.print("  a  yes, and always in this project all of " + rules)
+		if r.s.Trusted() { // elsewhere what is written down does not count
+			r.print("  a  yes, and always in this project all of " + rules)
+		}
 	}
 	r.print("  n  no; n and a note tell the agent why")
 	if n := len(r.open) - 1; n > 0 {
@@ -136,7 +138,7 @@ func (r *room) answer(ctx context.Context, text string) {
 	case word == "y" && note == "":
 	case word == "s" && note == "" && offered:
 		err = r.s.Allow(q.Rules...)
-	case word == "a" && note == "" && offered:
+	case word == "a" && note == "" && offered && r.s.Trusted():
 		var path string
 		if path, err = r.s.AllowAlways(ctx, q.Rules...); err == nil {
 			r.print("written to " + path)
