@@ -378,9 +378,13 @@ func (p *program) watch(ctx context.Context, f *flags, s *host.Session, models *
 	if errors.Is(err, session.ErrLog) {
 		stop()
 	}
-	outcome := cli.Outcome{Ended: end, Tally: tally, Took: time.Since(start)}
-	if err := <-printed; err != nil {
-		return outcome, err
+	took, broken := time.Since(start), <-printed
+	if why := tally.Uncompacted; why != "" && end.Reason == troupe.Done && end.Turns == 0 { // that was all there was to do
+		end.Reason, end.Err = troupe.Failed, "the conversation stays as it is: "+why
+	}
+	outcome := cli.Outcome{Ended: end, Tally: tally, Took: took}
+	if broken != nil {
+		return outcome, broken
 	}
 	return outcome, face.Finish(outcome)
 }

@@ -20,6 +20,9 @@ type Tally struct {
 	Denials []Denial
 	Models  []ModelUse // in the order of first use
 	Waited  time.Duration
+	// Uncompacted is why the lead's conversation was not cut short when that was
+	// last to be done, "" if it was, or if the lead has answered since.
+	Uncompacted string
 
 	agents  map[string]*agent
 	inTools bool // the lead's last reply had calls
@@ -76,7 +79,7 @@ func (t *Tally) Add(r session.Record) {
 	case troupe.Replied:
 		a.replies++
 		if r.Agent == session.Lead {
-			t.inTools = len(ev.Message.ToolUses()) > 0
+			t.inTools, t.Uncompacted = len(ev.Message.ToolUses()) > 0, ""
 		}
 		for _, u := range ev.Message.ToolUses() {
 			a.uses[u.ID] = u
@@ -89,8 +92,15 @@ func (t *Tally) Add(r session.Record) {
 			t.Waited += r.Time.Sub(a.asked)
 		}
 	case troupe.Compacted:
+		if r.Agent == session.Lead {
+			t.Uncompacted = ""
+		}
 		t.use(a.model, ev.Usage)
 		t.Waited += ev.Took
+	case troupe.NotCompacted:
+		if r.Agent == session.Lead {
+			t.Uncompacted = ev.Err
+		}
 	case troupe.Billed:
 		t.use(a.model, ev.Usage)
 		a.billed = true
