@@ -367,5 +367,6 @@ func (s *Session) Path() string { return s.path }
 // Close ends the session's use by this process.
 func (s *Session) Close() error {
 	s.asking.Wait()
+	s.cage.leave()
 	return s.folder.Close()
 }

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/config"
+	"github.com/troupe-sh/troupe/internal/statefile"
 	"github.com/troupe-sh/troupe/permission"
 	"github.com/troupe-sh/troupe/proc"
 )
@@ -26,6 +28,7 @@ type cage struct {
 
 	mu     sync.Mutex
 	places map[string][]string // what is writable for a place
+	made   []string            // directories of settings that were missing
 }
 
 // FindSandbox returns what would confine the commands of a session, found by a
@@ -146,6 +149,7 @@ func (c *cage) confine(command string, place troupe.Place) (*proc.Sandbox, proc.
 			return nil, proc.Limits{}, fmt.Errorf("%s has become a link to somewhere else, so commands do not run there", dir)
 		}
 	}
+	c.occupy(place)
 	l.Write = slices.Concat(l.Write, dirs)
 	l.NoWrite = append(guarded(dirs), c.home)
 	l.NoWrite = slices.DeleteFunc(l.NoWrite, func(p string) bool { return slices.Contains(c.asked, p) })
@@ -178,6 +182,39 @@ func (c *cage) writable(place troupe.Place) []string {
 	}
 	c.places[key] = dirs
 	return dirs
+}
+
+// occupy makes the directories of settings that are missing in a place: what is
+// not there cannot be kept from being written, and a command could say by it that
+// the next one needs no sandbox. Git does not see empty directories.
+func (c *cage) occupy(place troupe.Place) {
+	for _, dir := range append([]string{place.Dir}, place.Also...) {
+		for _, name := range settingsDirs {
+			path := filepath.Join(realPath(dir), name)
+			if c.sandbox.Lacks(proc.Limits{Write: []string{filepath.Dir(path)}, NoWrite: []string{path}}) != nil {
+				return // it would be of no use
+			}
+			if os.Mkdir(path, 0o700) != nil { // it is there, or nobody can make it
+				continue
+			}
+			c.mu.Lock()
+			c.made = append(c.made, path)
+			c.mu.Unlock()
+		}
+	}
+}
+
+// leave removes what occupy has made, unless something is in it by now.
+func (c *cage) leave() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, path := range c.made {
+		_ = statefile.Remove(path)
+	}
+	c.made = nil
 }
 
 func realPaths(values []config.Value) (out []string) {

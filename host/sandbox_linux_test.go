@@ -105,6 +105,28 @@ func TestSandboxConfinesCommands(t *testing.T) {
 	})
 }
 
+// Settings that are not there yet are not to be written either: they would count
+// from the next session on. What was made for that goes with the session.
+func TestSandboxGuardsSettingsThatAreMissing(t *testing.T) {
+	inSandboxes(t, func(t *testing.T, kind string, p *place, open func(string) *host.Session) {
+		if kind != "bubblewrap" { // the other cannot hold it: see doc/sandbox.md
+			return
+		}
+		p.write(t, "widen.sh", "mkdir -p .troupe .claude; echo '{}' >.troupe/settings.local.json; echo '{}' >.claude/settings.json; touch here\n")
+		s := open(`{"sandbox": {"mode": "on"}}`)
+		if text, failed := p.bash(t, s, "sh widen.sh"); failed || !strings.Contains(text, ".troupe/settings.local.json") || !p.made("here") {
+			t.Errorf("%v: %s", failed, text)
+		}
+		if p.made(".troupe/settings.local.json") || p.made(".claude/settings.json") {
+			t.Error("a command has written settings")
+		}
+		closed(t, s)
+		if p.made(".troupe") || p.made(".claude") {
+			t.Error("empty directories are left")
+		}
+	})
+}
+
 // The files by which a command could widen what comes after it.
 func TestSandboxGuardsSettings(t *testing.T) {
 	inSandboxes(t, func(t *testing.T, kind string, p *place, open func(string) *host.Session) {

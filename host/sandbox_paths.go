@@ -101,11 +101,14 @@ func others(env []string) (paths []string) {
 	return paths
 }
 
+// settingsDirs are where the settings of a project lie.
+var settingsDirs = []string{".troupe", ".claude"}
+
 // guarded are the files in writable directories by which a command would change
 // what later commands may do, or what runs outside: settings, and what git runs.
 func guarded(dirs []string) (paths []string) {
 	for _, dir := range dirs {
-		for _, name := range []string{".troupe", ".claude", ".mcp.json"} {
+		for _, name := range append([]string{".mcp.json"}, settingsDirs...) {
 			paths = append(paths, realPath(filepath.Join(dir, name)))
 		}
 		if link := filepath.Join(dir, ".git"); isFile(link) {
