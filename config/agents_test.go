@@ -253,13 +253,18 @@ func TestHomeAgentsAreReadOnce(t *testing.T) {
 
 func TestUntrustedDefinitionsWidenNothing(t *testing.T) {
 	w := newWorld(t, "")
-	w.write(t, "home/repo/.claude/agents/a.md", "---\nname: x\ndescription: d\npermissionMode: bypassPermissions\n---\nP")
+	w.write(t, "home/repo/.claude/agents/a.md", "---\nname: x\ndescription: d\npermissionMode: bypassPermissions\nmodel: openai/dear\n---\nP")
 	w.write(t, "home/repo/.claude/agents/b.md", "---\nname: y\ndescription: d\npermissionMode: plan\n---\nP")
 	cfg := w.load(t)
 	if x, y := find(t, cfg, "x").Mode, find(t, cfg, "y").Mode; x != "" || y != "plan" {
 		t.Errorf("modes %q and %q, want none and plan", x, y)
 	}
-	wantOne(t, "warnings", cfg.Warnings, "troupe trust", "a.md: permissionMode bypassPermissions")
+	wantOne(t, "warnings", cfg.Warnings, "troupe trust", "a.md: permissionMode bypassPermissions", "a.md: model openai/dear")
+	for _, d := range cfg.Definitions {
+		if d.Name == "x" && d.Model != "" {
+			t.Errorf("a stranger's definition chooses the model %s", d.Model)
+		}
+	}
 	w.trust(t)
 	if got := find(t, w.load(t), "x").Mode; got != "bypassPermissions" {
 		t.Errorf("mode %q in a trusted folder", got)

@@ -27,7 +27,7 @@ import (
 var (
 	// ErrRules says that deny or ask rules may be in a file that could not
 	// be read. Without them nothing may start.
-	ErrRules = errors.New("rules that deny or ask could not be read; mend or remove the file")
+	ErrRules = errors.New("rules that deny or ask, or limits, could not be read; mend or remove the file")
 	// ErrFlag says that what was given on the command line is wrong.
 	ErrFlag = errors.New("not a valid value")
 )

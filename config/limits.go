@@ -28,8 +28,16 @@ func lower[T cmp.Ordered](a, b T) T {
 }
 
 // limits takes the limits of the session and of each agent below its lead. Of
-// several the lowest counts, whoever says it, for a limit only takes away.
+// several the lowest counts, whoever says it, for a limit only takes away. One
+// that cannot be read stops the start: nobody would know that there is none.
 func (r *settingsReader) limits(f field) {
+	before := len(r.problems)
+	r.eachLimit(f)
+	r.lost = append(r.lost, r.problems[before:]...)
+	r.problems = r.problems[:before]
+}
+
+func (r *settingsReader) eachLimit(f field) {
 	if !r.object(f) {
 		return
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +37,8 @@ func TestTheLowestLimitCounts(t *testing.T) {
 	}
 }
 
-// A limit that cannot be read, or that would be none, is told with its place.
+// A limit that cannot be read, or that would be none, stops the start; an unknown
+// key is told with its place.
 func TestLimitsThatAreNone(t *testing.T) {
 	for text, says := range map[string]string{
 		`{"limits": {"session": {"usd": 0}}}`:       "usd cannot be 0",
@@ -50,7 +52,17 @@ func TestLimitsThatAreNone(t *testing.T) {
 		`{"limits": {"session": {"dollars": 1.5}}}`: "limits.session.dollars",
 	} {
 		w := newWorld(t, "-- home/.claude/settings.json --\n"+text+"\n")
-		cfg := w.load(t)
+		cfg, err := Load(w.src)
+		if strings.Contains(says, "meant") || strings.Contains(says, "dollars") {
+			if err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			if !errors.Is(err, ErrRules) || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %v", text, err)
+			}
+			continue
+		}
 		all := strings.Join(cfg.Warnings, "\n")
 		for _, p := range cfg.Problems {
 			all += p.Error() + "\n"

@@ -214,7 +214,7 @@ func TestInputsHaveTheFieldsOfTheirEvent(t *testing.T) {
 	}{
 		{with(hook.PreToolUse, func(in *hook.Input) { in.Call = call("Bash").Call }), `"tool_name":"Bash","tool_input":{"a":1},"tool_use_id":"u1"`},
 		{with(hook.Stop, func(in *hook.Input) { in.Stopping = &hook.Stopping{Background: []any{}, Crons: []any{}} }), `"stop_hook_active":false,"background_tasks":[],"session_crons":[]`},
-		{with(hook.UserPromptSubmit, func(in *hook.Input) { in.Prompt = &hook.Prompt{Text: "hi", Source: "sdk"} }), `"prompt":"hi","source":"sdk"`},
+		{with(hook.UserPromptSubmit, func(in *hook.Input) { in.Prompt = &hook.Prompt{Text: "hi"} }), `"prompt":"hi"`},
 		{with(hook.PreCompact, func(in *hook.Input) { in.Compaction = &hook.Compaction{Trigger: "auto"} }), `"trigger":"auto","custom_instructions":null`},
 		{with(hook.PreCompact, func(in *hook.Input) { in.Compaction = &hook.Compaction{Trigger: "manual", Instructions: &text} }), `"trigger":"manual","custom_instructions":"focus"`},
 	} {

@@ -28,19 +28,17 @@ type Input struct {
 
 // A Call is what events of tools are about.
 type Call struct {
-	Tool        string          `json:"tool_name"`
-	Input       json.RawMessage `json:"tool_input"`
-	Use         string          `json:"tool_use_id"`
-	Response    json.RawMessage `json:"tool_response,omitempty"` // of a call that succeeded
-	Error       string          `json:"error,omitempty"`         // of one that failed
-	Interrupted bool            `json:"is_interrupt,omitempty"`
-	Took        int64           `json:"duration_ms,omitempty"`
+	Tool     string          `json:"tool_name"`
+	Input    json.RawMessage `json:"tool_input"`
+	Use      string          `json:"tool_use_id"`
+	Response json.RawMessage `json:"tool_response,omitempty"` // of a call that succeeded
+	Error    string          `json:"error,omitempty"`         // of one that failed
+	Took     int64           `json:"duration_ms,omitempty"`
 }
 
-// A Prompt is what the user has said. Source is user or sdk.
+// A Prompt is what the user has said.
 type Prompt struct {
-	Text   string `json:"prompt"`
-	Source string `json:"source,omitempty"`
+	Text string `json:"prompt"`
 }
 
 // Stopping is what is said of an agent that wants to stop. Active says that it

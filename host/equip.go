@@ -103,13 +103,16 @@ func (s *Session) equip(_ context.Context, scope delegate.Scope, d troupe.Defini
 		return p
 	}
 	kit := delegate.Kit{
-		Guard:      &permission.Gate{Policy: policy, Hook: w.before, Ask: s.asker(d.Name, policy)},
+		Guard:      &permission.Gate{Policy: policy, Hook: w.before, Classify: s.opts.Classify, Ask: s.asker(d.Name, policy)},
 		BeforeTurn: s.beforeTurn(scope.Agent, compactor),
 		BeforeEnd:  w.beforeEnd,
 		Rescue:     compactor.Rescue,
 		Close:      func() error { return s.folder.Release(scope.Agent) },
 	}
-	files, planning := tool.NewFiles(s.journal, 0), new(tool.Planning)
+	files, planning := tool.NewFiles(s.journal, 0), &tool.Planning{Forbids: func(mode string) error { return s.forbids(permission.Mode(mode)) }}
+	if scope.Agent == session.Lead {
+		s.planning = planning
+	}
 	place := troupe.Place{Dir: s.Dir, Also: s.opts.Also}
 	for _, name := range named {
 		t, err := s.tool(name, scope, files, planning, place)

@@ -72,6 +72,9 @@ func (w *watched) input(e hook.Event, mode, dir string) hook.Input {
 
 // before asks the hooks about a call: see [permission.Gate].
 func (w *watched) before(ctx context.Context, c *troupe.Call) (troupe.Verdict, error) {
+	if !w.s.opts.Hooks.Has(hook.PreToolUse) {
+		return troupe.Verdict{}, nil
+	}
 	in := w.input(hook.PreToolUse, c.Mode, c.Place.Dir)
 	in.Call = &hook.Call{Tool: c.Name, Input: c.Input, Use: c.ID}
 	o, err := w.s.ask(ctx, in)
@@ -140,6 +143,9 @@ func (w *watched) after(ctx context.Context, c *troupe.Call, res troupe.Result, 
 		return res, failed
 	}
 	in := w.input(hook.PostToolUse, c.Mode, c.Place.Dir)
+	if len(add) == 0 && !w.s.opts.Hooks.Has(hook.PostToolUse) && !w.s.opts.Hooks.Has(hook.PostToolUseFailure) {
+		return res, failed
+	}
 	in.Call = &hook.Call{Tool: c.Name, Input: c.Input, Use: c.ID, Took: took.Milliseconds()}
 	if failed != nil || res.IsError {
 		in.Event = hook.PostToolUseFailure

@@ -64,6 +64,9 @@ type Options struct {
 
 	// Desk is where what needs approval is asked; nil if nobody can be asked.
 	Desk *ask.Desk
+	// Classify is asked, in mode auto, about calls that would have to be asked
+	// about; nil leaves them to the person.
+	Classify permission.Classify
 	// Hooks have their say at points of the agents' lives; nil is none.
 	Hooks *hook.Set
 	// Tell is called with a line for the user, from any goroutine; it may be nil.
@@ -117,6 +120,7 @@ type Session struct {
 	asking  sync.WaitGroup // for git
 
 	compactor *compact.Compactor // the lead's
+	planning  *tool.Planning     // the lead's
 
 	mu       sync.Mutex
 	stop     context.CancelCauseFunc // of the Run at work

@@ -25,6 +25,11 @@ func (s *Session) charge() error {
 		if err == nil {
 			err = s.account.Check(full, s.opts.Models.Price)
 		}
+		if set := s.opts.Config.Model; err == nil && s.opts.Config.IsManaged(set) {
+			if only, rerr := s.opts.Models.Resolve(set.Text, ""); rerr != nil || only != full {
+				err = fmt.Errorf("%w: %s sets the model %s", ErrUse, set.Source, set.Text)
+			}
+		}
 		if err != nil {
 			return fmt.Errorf("the fallback %s: %w", name, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/troupe-sh/troupe"
+	asking "github.com/troupe-sh/troupe/ask"
 	"github.com/troupe-sh/troupe/host"
 	"github.com/troupe-sh/troupe/permission"
 )
@@ -51,5 +52,26 @@ func TestTheMachinesOwnerIsAboveAll(t *testing.T) {
 	}
 	if err := s.Switch(troupe.Switched{Mode: "plan", Model: "anthropic/claude-sonnet-4-6"}); err != nil {
 		t.Error(err)
+	}
+	o := p.options(t)
+	o.Model, o.Fallback = "anthropic/claude-sonnet-4-6", []string{"openai/gpt-4.1"}
+	if other, err := host.Open(t.Context(), o); !refused(err) {
+		t.Errorf("another model as fallback: %v, %v", other, err)
+	}
+}
+
+// Who is kept in plan mode by the machine's owner does not leave it with a plan.
+func TestAPlanIsNoWayAroundTheOwner(t *testing.T) {
+	p := newPlace(t)
+	p.src.Managed = filepath.Join(t.TempDir(), "managed.json")
+	if err := os.WriteFile(p.src.Managed, []byte(`{"permissions": {"defaultMode": "plan"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	yes := desk(t, func(asking.Question) asking.Answer {
+		return asking.Answer{Verdict: troupe.Verdict{Effect: troupe.Allow, By: "user"}}
+	})
+	got := turns(t, p, p.open(t, yes), use("out", "ExitPlanMode", map[string]any{"plan": "write it"}), writing("w", "one"))
+	if !got["out"].Result.IsError || !got["w"].Denied() || p.made("one") {
+		t.Errorf("%+v, %+v", got["out"], got["w"])
 	}
 }

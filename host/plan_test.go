@@ -1,7 +1,9 @@
 package host_test
 
 import (
+	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -159,4 +161,38 @@ func TestS77PlanModeReachesThoseWhoWork(t *testing.T) {
 	if got["before"].Verdict.Effect != troupe.Allow || !got["after"].Denied() || !p.made("one") || p.made("two") || got["after"].Agent == session.Lead {
 		t.Errorf("%+v, %+v", got["before"], got["after"])
 	}
+}
+
+// After a plan the agent does not go back to a mode that the user has left since.
+func TestAPlanGoesBackToNoModeThatWasLeft(t *testing.T) {
+	p := newPlace(t)
+	yes := desk(t, func(asking.Question) asking.Answer {
+		return asking.Answer{Verdict: troupe.Verdict{Effect: troupe.Allow, By: "user"}}
+	})
+	s := p.open(t, yes, inMode(permission.AcceptEdits))
+	turns(t, p, s, enterPlan("in"))
+	if err := s.Switch(troupe.Switched{Mode: "plan", Chosen: true}); err != nil {
+		t.Fatal(err)
+	}
+	turns(t, p, s, use("out", "ExitPlanMode", map[string]any{"plan": "write it"}))
+	if _, mode := s.Next(); mode != "default" {
+		t.Errorf("the agent goes on in mode %s", mode)
+	}
+}
+
+// A classifier that the session is given has its say in mode auto, for every agent.
+func TestAClassifierIsAsked(t *testing.T) {
+	callers().Each(t, func(t *testing.T, way troupetest.Way, call troupetest.Caller[setting]) {
+		asked := 0
+		set := with(t, inMode(permission.Auto), func(o *host.Options) {
+			o.Classify = func(_ context.Context, c *troupe.Call, _ troupe.Verdict) (bool, error) {
+				asked++
+				return strings.Contains(string(c.Input), "good"), nil
+			}
+		})
+		got := call(t, set, bash("c1", "touch good"), bash("c2", "touch bad"))
+		if asked != 2 || !set.p.made("good") || set.p.made("bad") || !got["c2"].Denied() {
+			t.Errorf("asked %d times: %+v", asked, got)
+		}
+	})
 }

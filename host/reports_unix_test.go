@@ -298,3 +298,60 @@ func TestS124S126ResultsAreCutAndPrivate(t *testing.T) {
 		}
 	})
 }
+
+// S90: an ID that a provider gives twice costs no call, whoever makes them.
+func TestS90IDsThatComeTwice(t *testing.T) {
+	callers().Each(t, func(t *testing.T, way troupetest.Way, call troupetest.Caller[setting]) {
+		set := with(t, bypass)
+		set.run = func(t *testing.T, s *host.Session) {
+			ask(t, s, "have it done")
+			for _, path := range logs(t, s) {
+				state, _, err := session.Load(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := troupe.Valid(state.Request.Messages); err != nil {
+					t.Errorf("%s: %v", path, err)
+				}
+			}
+		}
+		call(t, set, bash("same", "touch one"), bash("same", "touch two"), bash("same", "touch three"))
+		for _, name := range []string{"one", "two", "three"} {
+			if !set.p.made(name) {
+				t.Errorf("the call for %s did not run", name)
+			}
+		}
+	})
+}
+
+// S88, S92, S93: whatever a crash has done to the logs of the agents, the session
+// goes on, what could be read is there, and what is written next is not lost.
+func TestS88S92S93DamagedLogsGoOn(t *testing.T) {
+	callers().Each(t, func(t *testing.T, way troupetest.Way, call troupetest.Caller[setting]) {
+		set := with(t, bypass)
+		var s *host.Session
+		set.run = func(t *testing.T, opened *host.Session) { s = opened; ask(t, s, "have it done") }
+		call(t, set, bash("c1", "echo first"), bash("c2", "echo second"))
+		closed(t, s)
+		for _, path := range logs(t, s) {
+			lines := bytes.SplitAfter(read(t, path), []byte("\n"))
+			lines[len(lines)/2] = append([]byte("\x00{broken"), lines[len(lines)/2][20:]...)
+			whole := bytes.Join(lines, nil)
+			if err := os.WriteFile(path, whole[:len(whole)-9], 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, prompt := range []string{"still there?", "sure?"} {
+			again := set.p.open(t, append([]func(*host.Options){resume(t, s)}, set.change...)...)
+			if len(again.Warnings) == 0 {
+				t.Error("nobody says that records are lost")
+			}
+			set.p.provider.Say("yes")
+			if end := ask(t, again, prompt); end.Text != "yes" {
+				t.Errorf("%+v", end)
+			}
+			closed(t, again)
+		}
+		has(t, string(set.p.provider.Last().Body), "have it done", "still there?", "sure?")
+	})
+}

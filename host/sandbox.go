@@ -60,6 +60,14 @@ func (s *Session) enclose(ctx context.Context, p *permission.Policy) error {
 			return err
 		}
 	}
+	dirs := s.cage.writable(s.place())
+	if lacks := s.cage.sandbox.Lacks(proc.Limits{Write: dirs, NoWrite: append(guarded(dirs), s.cage.home)}); lacks != nil {
+		// A command could write by what rules the next one runs, so mode auto
+		// must not rest on it.
+		s.warn("the sandbox, %s, does not hold settings, git hooks and git's configuration in the directories that commands may write to (bubblewrap does); mode %s asks about commands therefore",
+			s.cage.sandbox.Name(), permission.Auto)
+		return nil
+	}
 	cut := c.NoNetwork && s.cage.sandbox.Lacks(proc.Limits{NoNetwork: true}) == nil
 	p.Sandbox = &permission.Sandbox{NoNetwork: cut, Free: s.cage.free, Trusted: c.Trusted}
 	return nil

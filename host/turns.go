@@ -48,7 +48,8 @@ func (s *Session) running(ctx context.Context) (context.Context, func()) {
 // narrower mode holds for all of them at once.
 func (s *Session) Switch(to troupe.Switched) error {
 	if to.Model != "" {
-		full, err := s.opts.Models.Resolve(to.Model, s.begun.Request.Model)
+		present, _ := s.Next()
+		full, err := s.opts.Models.Resolve(to.Model, present)
 		if err != nil {
 			return err
 		}
@@ -72,6 +73,7 @@ func (s *Session) Switch(to troupe.Switched) error {
 	}
 	if to.Mode != "" {
 		s.scope.Standing.Shrink(permission.Mode(to.Mode))
+		s.planning.Forget()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,9 +1,11 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 
@@ -23,8 +25,19 @@ const planMode = "plan"
 // mode to go back to. The zero value goes back to the default mode. It is safe
 // for concurrent use.
 type Planning struct {
+	// Forbids reports that the agent may not go back to a mode; nil forbids none.
+	Forbids func(mode string) error
+
 	mu     sync.Mutex
 	before string
+}
+
+// Forget has the agent go back to the default mode: somebody has set another mode
+// since it began to plan.
+func (p *Planning) Forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.before = ""
 }
 
 // EnterPlanMode is the tool by which an agent takes itself into plan mode. What
@@ -87,12 +100,14 @@ func (t ExitPlanMode) Call(_ context.Context, c *troupe.Call) (troupe.Result, er
 		return troupe.Result{}, errors.New("the plan is empty")
 	}
 	t.Planning.mu.Lock()
-	before := t.Planning.before
-	t.Planning.before = ""
+	before := cmp.Or(t.Planning.before, "default")
 	t.Planning.mu.Unlock()
-	if before == "" {
-		before = "default"
+	if t.Planning.Forbids != nil {
+		if err := t.Planning.Forbids(before); err != nil {
+			return troupe.Result{}, fmt.Errorf("the plan is approved, but you stay in plan mode: %w", err)
+		}
 	}
+	t.Planning.Forget()
 	res := troupe.Answer("The plan is approved. You are in mode " + before + " again; carry it out. The approved plan:\n\n" + in.Plan)
 	res.Then = []troupe.Event{troupe.Switched{Mode: before}}
 	res.Data, err = troupe.Encode(exitPlanData{Plan: in.Plan})
