@@ -182,7 +182,7 @@ func (s *agentSet) file(path string, trusted bool) *draft {
 			s.l.withhold(path, "permissionMode "+d.def.Mode)
 			d.def.Mode = ""
 		}
-		if !trusted && d.def.Model != "" { // who is paid is not for a stranger to say
+		if !trusted && d.def.Model != "" && d.def.Model != "inherit" { // who is paid is not for a stranger to say
 			s.l.withhold(path, "model "+d.def.Model)
 			d.def.Model = ""
 		}

@@ -19,6 +19,7 @@ import (
 //	> JSON   is sent
 //	< JSON   is waited for: a line that has in it all that JSON has, whatever
 //	         else it has; a text "~t" is any text with t in it
+//	<& JSON  the same, but it may have come on the way to the line before
 //	<! JSON  must not have come since the line that was waited for before
 //	close    closes the input
 //
@@ -56,6 +57,8 @@ func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Check(err)
 		case strings.HasPrefix(text, "< "):
 			d.await(d.expand(text[2:]))
+		case strings.HasPrefix(text, "<& "):
+			d.also(d.expand(text[3:]))
 		case strings.HasPrefix(text, "<! "):
 			d.missing(d.expand(text[3:]))
 		case text == "close":
@@ -110,6 +113,21 @@ func (d *dialog) expand(text string) string {
 
 func (d *dialog) await(want string) {
 	d.seen = nil
+	for d.next() {
+		if d.fits(want, d.seen[len(d.seen)-1], true) {
+			return
+		}
+	}
+	d.fail("%s has not come", want)
+}
+
+// also waits for a line that may have come on the way to the last one.
+func (d *dialog) also(want string) {
+	for _, line := range d.seen {
+		if d.fits(want, line, true) {
+			return
+		}
+	}
 	for d.next() {
 		if d.fits(want, d.seen[len(d.seen)-1], true) {
 			return

@@ -59,6 +59,7 @@ func TestScripts(t *testing.T) {
 					e.Setenv(d.key, key)
 					e.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(e.WorkDir, ".gitconfig"))
 					e.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+					e.Setenv("GORACE", noExitSleep)
 					e.Defer(func() { noKey(e.T().(testing.TB), home) })
 					return os.MkdirAll(home, 0o700)
 				},
@@ -67,6 +68,10 @@ func TestScripts(t *testing.T) {
 		})
 	}
 }
+
+// noExitSleep has a command with the race detector end when it is done, and not a
+// second later: https://go.dev/doc/articles/race_detector#Options.
+const noExitSleep = "atexit_sleep_ms=0"
 
 // agentsOfScripts are definitions for --agents.
 const agentsOfScripts = `{

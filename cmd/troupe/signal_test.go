@@ -30,7 +30,7 @@ func newBench(t *testing.T, dialect int, opts ...troupetest.Option) *bench {
 	t.Helper()
 	d := dialects[dialect]
 	b := &bench{dir: t.TempDir(), provider: troupetest.NewProvider(t, append(opts, troupetest.Key(key))...), model: d.model}
-	b.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(b.dir, ".home"), d.base + "=" + b.provider.URL() + d.path, d.key + "=" + key}
+	b.env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(b.dir, ".home"), d.base + "=" + b.provider.URL() + d.path, d.key + "=" + key, "GORACE=" + noExitSleep}
 	return b
 }
 
