@@ -12,6 +12,7 @@ import (
 func only(t *testing.T, data string) (*Config, *world) {
 	t.Helper()
 	w := newWorld(t, "")
+	w.src.Trusted = func(string) bool { return true }
 	w.write(t, "home/repo/.claude/agents/a.md", data)
 	return w.load(t), w
 }
