@@ -18,6 +18,12 @@ func TestSizeOfAConversationThatGoesOn(t *testing.T) {
 		switch {
 		case i == 20:
 			req.Messages = other
+		case i == 25:
+			longer := make([]troupe.Message, 60)
+			for n := range longer {
+				longer[n] = troupe.Say(troupe.User, "another conversation")
+			}
+			req.Messages = longer
 		case i == 30:
 			req.Messages = req.Messages[:1]
 		}

@@ -278,7 +278,7 @@ func TestNoSummaryOfNothing(t *testing.T) {
 
 func TestAConversationThatStaysTooLargeIsNotCutAtEachTurn(t *testing.T) {
 	s := long(900)
-	c := compactor(troupetest.NewReplies(troupetest.Say("one"), troupetest.Say("two"), troupetest.Say("three")))
+	c := compactor(troupetest.NewReplies(troupetest.Say("one"), troupetest.Say("two"), troupetest.Say("three"), troupetest.Say("four"), troupetest.Say("five"), troupetest.Say("six")))
 	n := 0
 	for range 6 {
 		evs, err := events(c.BeforeTurn(t.Context(), s), s)
