@@ -200,16 +200,16 @@ func TestClassifierAndHooks(t *testing.T) {
 
 func TestPathOfARule(t *testing.T) {
 	for rule, want := range map[string]string{
-		"Edit(//data/out/**)": "/data/out", "Edit(//data/out)": "/data/out", "Edit(src/**)": "/work/src", "Edit(/src)": "/project/src", "Edit(~/x/)": "/home/user/x",
-		`Edit(//a\*b/**)`: "/a*b", "Edit(**)": "/work",
+		"Edit(//data/out/**)": "/data/out", "Edit(//data/out)": "/data/out", "Edit(src/**)": "/place/src", "Edit(/src)": "/project/src", "Edit(~/x/)": "/home/user/x",
+		`Edit(//a\*b/**)`: "/a*b", "Edit(**)": "/place",
 		"Edit": "", "Edit(//data/*.go)": "", "Edit(//data/**/x)": "", "Edit(//data/{a,b})": "", "Bash(ls)": "",
 	} {
 		p := policy(t, Default, "allow "+rule)
-		if got, ok := p.Rules[0].Path("/work"); got != want || ok != (want != "") {
+		if got, ok := p.Rules[0].Path("/place"); got != want || ok != (want != "") {
 			t.Errorf("%s: %q, %v, want %q", rule, got, ok, want)
 		}
 	}
-	if got, ok := policy(t, Default, "deny Edit(.env)").Rules[0].Path("/work"); ok {
+	if got, ok := policy(t, Default, "deny Edit(.env)").Rules[0].Path("/place"); ok {
 		t.Errorf("a name in any directory is %s", got)
 	}
 }
