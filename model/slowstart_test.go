@@ -161,8 +161,9 @@ func TestGovernorTellsOfAnUnexpectedWait(t *testing.T) {
 			})
 		}
 		agents.Wait()
-		if len(told) != 2 {
-			t.Errorf("%d of three were told that they wait, want 2", len(told))
+		// The first is told, too, if its back-off happens to be long.
+		if n := len(told); n < 2 || n > 3 {
+			t.Errorf("%d of three were told that they wait, want at least 2", n)
 		}
 	})
 }
