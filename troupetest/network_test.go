@@ -47,7 +47,7 @@ func TestNetworkOfTests(t *testing.T) {
 		body, err := io.ReadAll(res.Body)
 		return res.Status + " " + string(body), err
 	}
-	if got, err := get(proxy, trusted, "https://far.invalid/x"); err != nil || got != "200 OK GET /x" {
+	if got, err := get(proxy, trusted, "https://far.invalid/said-in-secret"); err != nil || got != "200 OK GET /said-in-secret" {
 		t.Errorf("%q, %v", got, err)
 	}
 	if got, err := get(plain, nil, "http://far.invalid/y"); err != nil || got != "200 OK GET /y" || !strings.Contains(plain.Read(), "/y") {
@@ -59,7 +59,7 @@ func TestNetworkOfTests(t *testing.T) {
 	if _, err := get(refusing, trusted, "https://far.invalid/z"); err == nil {
 		t.Error("a proxy that refuses lets through")
 	}
-	if seen := strings.Join(proxy.Seen(), ", "); seen != "CONNECT far.invalid:443, CONNECT far.invalid:443" || strings.Contains(proxy.Read(), "/x") {
+	if seen := strings.Join(proxy.Seen(), ", "); seen != "CONNECT far.invalid:443, CONNECT far.invalid:443" || strings.Contains(proxy.Read(), "/said-in-secret") {
 		t.Errorf("the proxy saw %s", seen)
 	}
 }
