@@ -30,6 +30,7 @@ var mayImport = map[string]string{
 	"/internal/gitignore": "",
 	"/internal/schema":    "/",
 	"/internal/secret":    "",
+	"/store":              "/internal/statefile /internal/failpoint",
 	// 1: parts that Run plugs in
 	"/model":           "/ /internal/failpoint",
 	"/model/anthropic": "/ /model",
@@ -42,6 +43,7 @@ var mayImport = map[string]string{
 	"/hook":            "/",
 	"/compact":         "/ /internal/failpoint",
 	"/budget":          "/",
+	"/mail":            "/ /store",
 	// 2: what users have written down
 	"/config": "/ /permission /internal/statefile",
 	// 3: agents that start agents
@@ -55,7 +57,7 @@ var mayImport = map[string]string{
 	// 6: the command
 	"/cmd/troupe": "*",
 	// beside
-	"/troupetest":               "/",
+	"/troupetest":               "/ /store",
 	"/doc/picture":              "",
 	"/internal/bench":           "/ /proc /permission",
 	"/model/internal/catalogue": "",

@@ -3,8 +3,8 @@
 //
 // The steps stand in the code as calls of [Here] and [Torn]. Both do nothing,
 // and cost nothing, unless the program is built with the tag failpoint. Such a
-// program kills itself, as by kill -9, at the step that was armed. All steps are
-// in [Points]; the test of package main in cmd/troupe visits every one.
+// program kills itself, as by kill -9, at the step that was armed. They
+// are in [Points]; the test of package main in cmd/troupe visits every one.
 package failpoint
 
 // A Point is a step.
@@ -40,7 +40,18 @@ const (
 	SessionClosing Point = "session.closing" // the logs are closed, the lock is held
 )
 
-// Points are all steps.
+// The steps of a store of files, which a session need not come by. The tests of
+// package store visit them.
+const (
+	StoreWritten Point = "store.written" // a value is on the disk and has no name yet
+	StoreLinked  Point = "store.linked"  // it has its name, which is not on the disk
+	StoreTaken   Point = "store.taken"   // a lease is taken, and nobody can see it
+)
+
+// StorePoints are the steps of a store of files.
+func StorePoints() []Point { return []Point{StoreWritten, StoreLinked, StoreTaken} }
+
+// Points are the steps of a session.
 func Points() []Point {
 	return []Point{SessionMade, SessionLocked, SessionOwned, LogMade, InboxTaken, LogHalf, LogAppended, InboxAcked, LogSynced, SentHalf, SentWritten,
 		RequestSending, RequestOpened, ReplyStreaming, StateTemporary, ProcNoted, ProcStarted, ProcRunning, ProcEnded, FileTemporary, FileReplaced, ResultSaved,
