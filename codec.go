@@ -59,6 +59,9 @@ func EncodeEvent(e Event) ([]byte, error) {
 
 // DecodeEvent is the inverse of EncodeEvent.
 func DecodeEvent(data []byte) (Event, error) {
+	if e, ok := readEvent(data); ok {
+		return e, nil
+	}
 	v, err := decode(eventTypes, data)
 	if err != nil {
 		return nil, err
@@ -169,8 +172,9 @@ func AppendText(b []byte, s string) []byte {
 	b = append(b, '"')
 	done := 0 // s[:done] is in b
 	for i := 0; i < len(s); {
-		if c := s[i]; c < utf8.RuneSelf {
-			if c < ' ' || c == '"' || c == '\\' {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			if !plain[c] {
 				b = appendEscape(append(b, s[done:i]...), c)
 				done = i + 1
 			}

@@ -8,9 +8,6 @@ import (
 	"io"
 	"iter"
 	"os"
-	"runtime"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/troupe-sh/troupe"
@@ -259,74 +256,6 @@ func (d *Damage) Error() string { return fmt.Sprintf("%s:%d: %v", d.Path, d.Line
 
 // Unwrap returns the reason.
 func (d *Damage) Unwrap() error { return d.Err }
-
-// Read yields the records of a log that are there now. A line that cannot be
-// read is yielded as a [*Damage], and reading goes on after it.
-func Read(path string) iter.Seq2[Record, error] {
-	return func(yield func(Record, error) bool) {
-		f, err := os.Open(path)
-		if err != nil {
-			yield(Record{}, fmt.Errorf("read log: %w", err))
-			return
-		}
-		defer f.Close()
-		var batch []numbered
-		size := 0
-		for b, err := range lines(f) {
-			if err != nil {
-				if yieldAll(path, batch, yield) {
-					yield(Record{}, fmt.Errorf("read log: %w", err))
-				}
-				return
-			}
-			if len(bytes.TrimSpace(b.text)) == 0 {
-				continue
-			}
-			batch = append(batch, b)
-			if size += len(b.text); size < readAhead {
-				continue
-			}
-			if !yieldAll(path, batch, yield) {
-				return
-			}
-			batch, size = batch[:0], 0
-		}
-		yieldAll(path, batch, yield)
-	}
-}
-
-// readAhead is how many bytes are parsed at once, by all processors: to parse is
-// nearly all that reading a log costs.
-const readAhead = 1 << 20
-
-// yieldAll parses lines and yields their records in order.
-func yieldAll(path string, batch []numbered, yield func(Record, error) bool) bool {
-	type result struct {
-		rec Record
-		err error
-	}
-	results := make([]result, len(batch))
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(batch)) {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(batch)); i = next.Add(1) - 1 {
-				rec, err := parse(batch[i].text)
-				if rec.Line = batch[i].number; err != nil {
-					err = &Damage{path, batch[i].number, err}
-				}
-				results[i] = result{rec, err}
-			}
-		})
-	}
-	wg.Wait()
-	for _, r := range results {
-		if !yield(r.rec, r.err) {
-			return false
-		}
-	}
-	return true
-}
 
 // Load folds a log into the state of its agent. Lines that cannot be read are
 // skipped and returned as damage; a log of a newer version is not read at all.

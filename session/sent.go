@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/internal/failpoint"
@@ -29,11 +30,16 @@ type Request struct {
 type sentFile struct {
 	path   string
 	f      *os.File
-	last   []byte
+	last   []byte // the last body from its byte at on, to see what the next one repeats
+	at     int
 	series any // of the last
 	hashed int // bytes of the last that sum is of
 	sum    hash.Cloner
 }
+
+// window is how much of the last body is kept at least, in bytes: of a series it
+// is known what the bodies begin with, and they differ near their ends.
+const window = 256 << 10
 
 type sentLine struct {
 	Time time.Time
@@ -79,9 +85,26 @@ func (s *sentFile) add(now time.Time, sent troupe.Sent) error {
 		s.forget() // what is in the file is not known: the next one is written whole
 		return err
 	}
-	known := min(keep, len(s.last))
-	s.last, s.series = append(s.last[:known], body[known:]...), sent.Series
+	s.remember(sent, keep)
 	return nil
+}
+
+// remember keeps what the next request will be compared with. The first keep
+// bytes of the body are those of the one before.
+func (s *sentFile) remember(sent troupe.Sent, keep int) {
+	from := 0
+	if sent.Series != nil {
+		from = max(0, len(sent.Body)-window)
+		for from > 0 && !utf8.RuneStart(sent.Body[from]) {
+			from--
+		}
+	}
+	if known := keep - s.at; s.at <= from && from-s.at <= window && known >= 0 && known <= len(s.last) {
+		from, s.last = s.at, append(s.last[:known], sent.Body[keep:]...)
+	} else {
+		s.last = append(s.last[:0], sent.Body[from:]...)
+	}
+	s.at, s.series = from, sent.Series
 }
 
 // lineAround is about what a line has besides its tail, in bytes.
@@ -94,9 +117,12 @@ func (s *sentFile) keep(sent troupe.Sent) (int, error) {
 	if s.f != nil {
 		same := 0
 		if sent.Series != nil && sent.Series == s.series {
-			same = min(sent.Same, len(s.last), len(sent.Body))
+			same = min(sent.Same, s.at+len(s.last), len(sent.Body))
 		}
-		return commonPrefix(s.last, sent.Body, same), nil
+		if same < s.at { // of what follows nothing is known
+			return commonPrefix(sent.Body[:same], sent.Body, same), nil
+		}
+		return s.at + commonPrefix(s.last, sent.Body[s.at:], same-s.at), nil
 	}
 	f, err := os.OpenFile(s.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"pgregory.net/rapid"
 
@@ -104,7 +105,13 @@ func TestBodiesOfASeriesComeBackAsTheyWere(t *testing.T) {
 			series := rapid.IntRange(0, 1).Draw(t, "series")
 			before := last[series]
 			same := rapid.IntRange(0, len(before)).Draw(t, "same")
+			for same > 0 && same < len(before) && !utf8.RuneStart(before[same]) {
+				same--
+			}
 			body := append(slices.Clone(before[:same]), rapid.SliceOfN(rapid.SampledFrom([]byte("abcd")), 0, 1500).Draw(t, "rest")...)
+			if rapid.IntRange(0, 5).Draw(t, "long") == 0 {
+				body = append(body, bytes.Repeat([]byte("öö日本語"), window/8)...)
+			}
 			sent := troupe.Sent{Body: body}
 			if rapid.Bool().Draw(t, "told") {
 				sent.Series, sent.Same = series, same
@@ -116,6 +123,9 @@ func TestBodiesOfASeriesComeBackAsTheyWere(t *testing.T) {
 			}
 			if err := s.add(time.Unix(0, 0), sent); err != nil {
 				t.Fatal(err)
+			}
+			if sent.Series != nil && len(s.last) > 2*window+utf8.UTFMax {
+				t.Fatalf("%d bytes of a body of %d are kept", len(s.last), len(body))
 			}
 			want = append(want, body)
 			last[series] = body
