@@ -33,6 +33,10 @@ func TestFallbackIsNamed(t *testing.T) {
 			!strings.Contains(out.String(), "going on with "+other+": "+d.model+" is not available: ") {
 			t.Errorf("%v: %s", err, out)
 		}
+		cmd, out = b.command(t, "go", "--model", d.model, "--fallback-model", other, "--output-format", "json")
+		if err := cmd.Run(); err != nil || !strings.Contains(out.String(), `"fallbacks":[{"from":"`+d.model+`","model":"`+other+`","reason":"`+d.model+` is not available: `) {
+			t.Errorf("%v: %s", err, out)
+		}
 		cmd, out = b.command(t, "go", "--model", d.model, "--fallback-model", other, "--output-format", "stream-json")
 		if err := cmd.Run(); err != nil || !strings.Contains(out.String(), `"modelUsage":{"`+other+`":{`) || !strings.Contains(out.String(), `"subtype":"informational"`) {
 			t.Errorf("%v: %s", err, out)

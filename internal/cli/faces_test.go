@@ -92,6 +92,35 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// What went otherwise than asked is in the result, also if the run came to its end.
+func TestResultTellsOfFallbacksAndFailedCompactions(t *testing.T) {
+	failed := troupe.NotCompacted{Trigger: "auto", Err: "no summary"}
+	records := append(at(0, "a1", troupe.Started{Agent: "a1", Parent: "lead", Call: "c1", Request: troupe.Request{Model: "p/small"}},
+		troupe.Switched{Model: "p/spare", Cause: "p/small is down"}, troupe.NotCompacted{Err: "another's affair"}),
+		at(3, "lead", failed, failed, replied("", troupe.Usage{}, troupe.Text("x")), troupe.Switched{Model: "p/asked"},
+			troupe.Switched{Model: "p/other", Cause: "p/asked is down"}, ended(troupe.Done, "x", 1, troupe.Usage{}, ""))...)
+	_, _, object, stream := faces(t, priced, records)
+	if !strings.HasSuffix(stream, "\n"+object) {
+		t.Errorf("stream %s", stream)
+	}
+	m := result(t, object)
+	want := map[string]any{"subtype": "success", "compact_errors": []any{"no summary"}, "fallbacks": []any{
+		map[string]any{"agent_id": "a1", "from": "p/small", "model": "p/spare", "reason": "p/small is down"},
+		map[string]any{"from": "p/asked", "model": "p/other", "reason": "p/asked is down"}}}
+	for k, v := range want {
+		if diff := cmp.Diff(v, m[k]); diff != "" {
+			t.Errorf("%s: %s", k, diff)
+		}
+	}
+	tally := priced()
+	for _, r := range records {
+		tally.Add(r)
+	}
+	if tally.Turn(); tally.Failed != nil || tally.Fallbacks != nil {
+		t.Errorf("a later turn still has %v, %v", tally.Failed, tally.Fallbacks)
+	}
+}
+
 // Of a session that goes on no first record passes: its model is the one given.
 func TestResumed(t *testing.T) {
 	records := at(0, "lead",

@@ -208,6 +208,12 @@ func result(o Outcome) object {
 	if s, ok := subtypes[o.Ended.Reason]; ok {
 		res["subtype"] = s
 	}
+	if len(o.Tally.Failed) > 0 {
+		res["compact_errors"] = o.Tally.Failed
+	}
+	if len(o.Tally.Fallbacks) > 0 {
+		res["fallbacks"] = fallbacks(o.Tally.Fallbacks)
+	}
 	if o.Ended.Reason == troupe.OverBudget && o.Ended.Code == "max_budget_usd" {
 		res["subtype"] = "error_max_budget_usd"
 	}
@@ -268,6 +274,18 @@ func modelUsage(t *Tally) object {
 			o["costUSD"] = d
 		}
 		out[m.Model] = o
+	}
+	return out
+}
+
+func fallbacks(fs []Fallback) []object {
+	out := []object{}
+	for _, f := range fs {
+		o := object{"from": f.From, "model": f.Model, "reason": f.Cause}
+		if f.Agent != session.Lead {
+			o["agent_id"] = f.Agent
+		}
+		out = append(out, o)
 	}
 	return out
 }

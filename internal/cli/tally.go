@@ -23,6 +23,10 @@ type Tally struct {
 	// Uncompacted is why the lead's conversation was not cut short when that was
 	// last to be done, "" if it was, or if the lead has answered since.
 	Uncompacted string
+	// Failed are the reasons for which the lead's conversation was not cut short,
+	// each once.
+	Failed    []string
+	Fallbacks []Fallback
 
 	agents  map[string]*agent
 	inTools bool // the lead's last reply had calls
@@ -42,6 +46,10 @@ type Denial struct {
 	Use         troupe.ToolUse
 	Verdict     troupe.Verdict
 }
+
+// A Fallback is a model that an agent went on with because the one it had was
+// not to be reached.
+type Fallback struct{ Agent, From, Model, Cause string }
 
 // An agent is what is known of one while its records pass.
 type agent struct {
@@ -74,6 +82,9 @@ func (t *Tally) Add(r session.Record) {
 		a.depth = min(max(ev.Depth, 0), deepest)
 	case troupe.Switched:
 		if ev.Model != "" {
+			if ev.Cause != "" {
+				t.Fallbacks = append(t.Fallbacks, Fallback{a.id, a.model, ev.Model, ev.Cause})
+			}
 			a.model = ev.Model
 		}
 	case troupe.Replied:
@@ -100,6 +111,9 @@ func (t *Tally) Add(r session.Record) {
 	case troupe.NotCompacted:
 		if r.Agent == session.Lead {
 			t.Uncompacted = ev.Err
+			if !slices.Contains(t.Failed, ev.Err) {
+				t.Failed = append(t.Failed, ev.Err)
+			}
 		}
 	case troupe.Billed:
 		t.use(a.model, ev.Usage)
@@ -114,6 +128,10 @@ func (t *Tally) Add(r session.Record) {
 	}
 	a.asked = r.Time
 }
+
+// Turn begins another turn of the same program: what a result tells of one turn
+// alone is at nothing again.
+func (t *Tally) Turn() { t.Denials, t.Waited, t.Failed, t.Fallbacks = nil, 0, nil, nil }
 
 func (t *Tally) use(model string, u troupe.Usage) {
 	i := slices.IndexFunc(t.Models, func(m ModelUse) bool { return m.Model == model })

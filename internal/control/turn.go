@@ -20,7 +20,7 @@ type ran struct {
 // begin prints what stands in front of a turn.
 func (s *server) begin() error {
 	s.stream.About.Model, s.stream.About.Mode = s.session.Next()
-	s.stream.Tally.Denials, s.stream.Tally.Waited = nil, 0
+	s.stream.Tally.Turn()
 	if err := s.stream.Begin(); err != nil {
 		return err
 	}
