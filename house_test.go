@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +32,7 @@ var mayImport = map[string]string{
 	"/internal/schema":    "/",
 	"/internal/secret":    "",
 	"/store":              "/internal/statefile /internal/failpoint",
+	"/internal/fence":     "",
 	// 1: parts that Run plugs in
 	"/model":           "/ /internal/failpoint",
 	"/model/anthropic": "/ /model",
@@ -41,15 +43,15 @@ var mayImport = map[string]string{
 	"/session":         "/ /internal/statefile /internal/failpoint",
 	"/ask":             "/",
 	"/hook":            "/",
-	"/compact":         "/ /internal/failpoint",
+	"/compact":         "/ /internal/failpoint /internal/fence",
 	"/budget":          "/",
 	"/mail":            "/ /store",
 	// 2: what users have written down
 	"/config": "/ /permission /internal/statefile",
 	// 3: agents that start agents
-	"/delegate": "/ /permission /budget /internal/schema",
+	"/delegate": "/ /permission /budget /internal/schema /internal/fence",
 	// 4: what puts them together
-	"/host": "/ /internal/secret /proc /model /model/anthropic /model/openai /model/script /tool /permission /session /ask /budget /hook /compact /config /delegate /internal/statefile /internal/failpoint",
+	"/host": "/ /internal/secret /proc /model /model/anthropic /model/openai /model/script /tool /permission /session /ask /budget /hook /compact /config /delegate /internal/statefile /internal/failpoint /internal/fence",
 	// 5: faces
 	"/internal/cli":     "/ /session /ask",
 	"/internal/line":    "/ /permission /session /ask /host /internal/cli",
@@ -322,6 +324,23 @@ func TestNoPathOfAMachine(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// What the runtime says to a model stands in elements that package fence makes:
+// it alone knows what a text must not hold (S86).
+func TestFramesAreMadeInOnePlace(t *testing.T) {
+	tag := regexp.MustCompile(`</?(notice|hook|environment|file|summary|task-notification|system-reminder|system-message|agent-message|teammate-message|pr-activity|fork-directive)\b`)
+	goFiles(t, func(path string, file *ast.File, fset *token.FileSet) {
+		if strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "internal/fence/") || strings.HasPrefix(path, "troupetest/") {
+			return
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING && tag.MatchString(lit.Value) {
+				t.Errorf("%s writes a tag by itself; let fence.Frame or fence.Element do it", fset.Position(lit.Pos()))
+			}
+			return true
+		})
+	})
 }
 
 // A test is left out in one way only, troupetest.Need, which says so and can be

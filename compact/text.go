@@ -3,12 +3,11 @@ package compact
 import (
 	_ "embed"
 	"encoding/json"
-	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/internal/fence"
 )
 
 //go:embed summary.md
@@ -105,12 +104,12 @@ func carried(msgs []troupe.Message) (frames []string) {
 		if len(prompt) > longestPrompt {
 			prompt = strings.ToValidUTF8(prompt[:longestPrompt], "") + " …"
 		}
-		frames = append(frames, framed(firstPrompt, prompt))
+		frames = append(frames, fence.Frame(firstPrompt, prompt))
 	}
 	for name, tool := range map[string]string{todos: "TodoWrite", plan: "ExitPlanMode"} {
 		switch input := lastUse(msgs, tool); {
 		case input != nil:
-			frames = append(frames, framed(name, string(input)))
+			frames = append(frames, fence.Frame(name, string(input)))
 		default:
 			if text := frame(msgs[:1], name); text != "" {
 				frames = append(frames, text)
@@ -144,15 +143,6 @@ func lastText(b troupe.Blocks) string {
 	return ""
 }
 
-func framed(name, text string) string {
-	return fmt.Sprintf("<%s>\n%s\n</%s>", name, within(name, text), name)
-}
-
-// within returns text that cannot end the frame in which it stands.
-func within(name, text string) string {
-	return regexp.MustCompile(`(?i)<(\s*/\s*`+name+`)`).ReplaceAllString(text, `<\$1`)
-}
-
 // frame returns the frame of that name that a summary among msgs carries, whole.
 func frame(msgs []troupe.Message, name string) string {
 	for _, m := range msgs {
@@ -184,6 +174,6 @@ func summary(before, text string, frames []string) troupe.Message {
 		m.Content = append(m.Content, troupe.Text(f))
 	}
 	m.Content = append(m.Content, troupe.Text(taken+"Go on from here as if it had not been; "+
-		"what is not in the summary can be read again.\n"+framed("summary", text)))
+		"what is not in the summary can be read again.\n"+fence.Frame("summary", text)))
 	return m
 }

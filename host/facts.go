@@ -8,12 +8,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"time"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/internal/fence"
 	"github.com/troupe-sh/troupe/proc"
 )
 
@@ -41,20 +41,15 @@ func (s *Session) introduce(ctx context.Context, d troupe.Definition, p troupe.P
 	if !d.OmitContextFiles {
 		env.WriteString(s.stateOf(ctx, p.Dir))
 	}
-	fmt.Fprintf(&b, "<environment>\n%s</environment>\n", within("environment", env.String()))
+	b.WriteString(fence.Frame("environment", strings.TrimSuffix(env.String(), "\n")) + "\n")
 	if d.OmitContextFiles || len(s.opts.Config.Context) == 0 {
 		return s.mask.Text(b.String())
 	}
 	b.WriteString("\nThe user and the repository have written down the following for agents. Follow it where it applies to the task.\n")
 	for _, f := range s.opts.Config.Context {
-		fmt.Fprintf(&b, "<file path=%q>\n%s\n</file>\n", f.Path, within("file", strings.TrimSpace(f.Text)))
+		b.WriteString(fence.Frame("file", strings.TrimSpace(f.Text), fence.Attr{Name: "path", Value: f.Path}) + "\n")
 	}
 	return s.mask.Text(b.String())
-}
-
-// within returns text that cannot end the frame in which it stands.
-func within(frame, text string) string {
-	return regexp.MustCompile(`(?i)<(\s*/\s*`+frame+`)`).ReplaceAllString(text, `<\$1`)
 }
 
 // line is a path as one line: a directory may have any name.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/hook"
+	"github.com/troupe-sh/troupe/internal/fence"
 	"github.com/troupe-sh/troupe/session"
 )
 
@@ -196,7 +197,7 @@ func response(res troupe.Result) json.RawMessage {
 }
 
 // framed is a word of a hook to the model, in a frame of its own.
-func framed(text string) string { return "<hook>\n" + within("hook", text) + "\n</hook>" }
+func framed(text string) string { return fence.Frame("hook", text) }
 
 // halt stops the turn of all agents.
 func (s *Session) halt(why string) {

@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/compact"
 	"github.com/troupe-sh/troupe/delegate"
+	"github.com/troupe-sh/troupe/internal/fence"
 	"github.com/troupe-sh/troupe/model"
 	"github.com/troupe-sh/troupe/permission"
 	"github.com/troupe-sh/troupe/session"
@@ -183,5 +184,5 @@ func (s *Session) Next() (model, mode string) {
 // notice is a word of the runtime to the model. It stands in a frame of its own,
 // so that nobody takes it for the user's.
 func (s *Session) notice(text string) troupe.Received {
-	return troupe.Received{ID: s.opts.NewID(), From: "runtime", Message: troupe.Say(troupe.User, "<notice>\n"+within("notice", text)+"\n</notice>")}
+	return troupe.Received{ID: s.opts.NewID(), From: "runtime", Message: troupe.Say(troupe.User, fence.Frame("notice", text))}
 }
