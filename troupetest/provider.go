@@ -62,6 +62,10 @@ func RefusalsExpected() Option { return func(p *Provider) { p.tolerant = true } 
 // the system's.
 func Clock(now func() time.Time) Option { return func(p *Provider) { p.now = now } }
 
+// CacheAge is how long a prompt stays in the simulated cache after its last use, by
+// the provider's [Clock]; without it, it is five minutes.
+func CacheAge(d time.Duration) Option { return func(p *Provider) { p.cache.age = d } }
+
 // NewProvider starts a provider that ends with the test.
 func NewProvider(t testing.TB, opts ...Option) *Provider {
 	t.Helper()
@@ -236,7 +240,8 @@ func (p *Provider) serve(d Dialect, w wire) http.HandlerFunc {
 			e.refuse(max(http.StatusBadRequest, broken.status), complaint)
 			return
 		}
-		e.answer(p.next(r))
+		usage, store := e.prompt() // before anybody is asked for the reply, and may wait
+		e.answer(p.next(r), usage, store)
 	}
 }
 

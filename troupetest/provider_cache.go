@@ -3,7 +3,9 @@ package troupetest
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/troupe-sh/troupe"
 )
@@ -21,22 +23,37 @@ const (
 	step     = 1024 // tokens in which OpenAI's cache grows
 )
 
-// promptCache simulates the prompt caches of the services, without a
-// minimum size and without expiry. A prompt is in the cache when its answer
-// begins, not before: of two requests at the same time both pay.
+// cacheAge is how long the services keep a prompt after its last use.
+const cacheAge = 5 * time.Minute
+
+// promptCache simulates the prompt caches of the services, without a minimum
+// size. A prompt is in the cache when its answer begins, not before: of two
+// requests at the same time both pay. There it stays until it has not been read
+// for its age.
 type promptCache struct {
+	age time.Duration
+
 	mu      sync.Mutex
-	entries map[[sha256.Size]byte]bool // prefixes that ended at a mark
-	prompts map[string][][]byte        // whole prompts by model
+	entries map[[sha256.Size]byte]time.Time // last use of prefixes that ended at a mark
+	prompts map[string][]*cachedPrompt      // whole prompts by model
+}
+
+// cachedPrompt is a prompt of a cache that needs no marks.
+type cachedPrompt struct {
+	data []byte
+	used time.Time
 }
 
 func newPromptCache() *promptCache {
-	return &promptCache{entries: map[[sha256.Size]byte]bool{}, prompts: map[string][][]byte{}}
+	return &promptCache{age: cacheAge, entries: map[[sha256.Size]byte]time.Time{}, prompts: map[string][]*cachedPrompt{}}
 }
 
-// marked is the usage of a prompt whose cache is governed by marks, without
-// output, and a function that puts the prompt into the cache.
-func (c *promptCache) marked(model string, pieces []piece) (troupe.Usage, func()) {
+// fresh reports whether what was used last then is still there.
+func (c *promptCache) fresh(used, now time.Time) bool { return now.Sub(used) < c.age }
+
+// marked is the usage of a prompt that comes now and whose cache is governed by
+// marks, without output, and a function that puts the prompt into the cache.
+func (c *promptCache) marked(model string, pieces []piece, now time.Time) (troupe.Usage, func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ends := make([]int, len(pieces))
@@ -55,7 +72,8 @@ func (c *promptCache) marked(model string, pieces []piece) (troupe.Usage, func()
 		}
 		marked = ends[i]
 		for j := i; j >= 0 && j > i-lookback; j-- {
-			if c.entries[sums[j]] {
+			if used, ok := c.entries[sums[j]]; ok && c.fresh(used, now) {
+				c.entries[sums[j]] = later(used, now)
 				read = max(read, ends[j])
 				break
 			}
@@ -67,28 +85,42 @@ func (c *promptCache) marked(model string, pieces []piece) (troupe.Usage, func()
 		defer c.mu.Unlock()
 		for i, p := range pieces {
 			if p.marked {
-				c.entries[sums[i]] = true
+				c.entries[sums[i]] = later(c.entries[sums[i]], now)
 			}
 		}
 	}
 }
 
 // automatic is the same for a cache that needs no marks.
-func (c *promptCache) automatic(model string, pieces []piece) (troupe.Usage, func()) {
+func (c *promptCache) automatic(model string, pieces []piece, now time.Time) (troupe.Usage, func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var prompt []byte
 	for _, p := range pieces {
 		prompt = append(prompt, p.data...)
 	}
+	c.prompts[model] = slices.DeleteFunc(c.prompts[model], func(p *cachedPrompt) bool { return !c.fresh(p.used, now) })
 	read := 0
+	var best *cachedPrompt
 	for _, earlier := range c.prompts[model] {
-		read = max(read, commonPrefix(prompt, earlier)/4/step*step)
+		if n := commonPrefix(prompt, earlier.data) / 4 / step * step; n > read {
+			read, best = n, earlier
+		}
+	}
+	if best != nil {
+		best.used = later(best.used, now)
 	}
 	u := troupe.Usage{CacheRead: read, Input: tokens(len(prompt)) - read}
 	return u, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.prompts[model] = append(c.prompts[model], prompt)
+		c.prompts[model] = append(c.prompts[model], &cachedPrompt{prompt, now})
 	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }

@@ -35,8 +35,9 @@ func (e *exchange) refuse(status int, message string) {
 	e.write(e.w.problem(status, id, message))
 }
 
-// answer plays a reply with its fault.
-func (e *exchange) answer(reply Reply) {
+// answer plays a reply with its fault. Prompt is the usage of the prompt, and store
+// puts it into the cache.
+func (e *exchange) answer(reply Reply, prompt troupe.Usage, store func()) {
 	f := reply.Fault
 	if !e.pause(f.Delay) {
 		return
@@ -55,7 +56,11 @@ func (e *exchange) answer(reply Reply) {
 		e.rw.Header().Set("Content-Type", "text/event-stream")
 		e.rw.WriteHeader(http.StatusOK)
 	default:
-		e.reply(reply)
+		if reply.Usage == (troupe.Usage{}) {
+			reply.Usage = prompt
+			reply.Usage.Output = tokens(outputBytes(reply.Message))
+		}
+		e.reply(reply, store)
 	}
 }
 
@@ -66,10 +71,8 @@ func statusText(status int) string {
 	return http.StatusText(status)
 }
 
-// reply plays a reply that has content.
-func (e *exchange) reply(reply Reply) {
-	usage, store := e.usage(reply)
-	reply.Usage = usage
+// reply plays a reply that has content. Store puts the prompt into the cache.
+func (e *exchange) reply(reply Reply, store func()) {
 	reply.Message = e.signed(reply.Message)
 	if reply.Model == "" {
 		reply.Model = e.request.Model
@@ -88,22 +91,17 @@ func (e *exchange) reply(reply Reply) {
 	store()
 	e.rw.Header().Set("Content-Type", "application/json")
 	e.write(e.w.whole(a))
-	e.charge(usage)
+	e.charge(reply.Usage)
 }
 
-// usage returns what the reply costs and a function that puts the prompt into
-// the cache.
-func (e *exchange) usage(reply Reply) (troupe.Usage, func()) {
+// prompt returns what it costs to read the prompt as the cache is now, and a function
+// that puts it there.
+func (e *exchange) prompt() (troupe.Usage, func()) {
 	cached := e.p.cache.automatic
 	if e.request.Dialect == Anthropic {
 		cached = e.p.cache.marked
 	}
-	usage, store := cached(e.request.Model, e.w.prompt(e.request.Body))
-	if reply.Usage != (troupe.Usage{}) {
-		return reply.Usage, store
-	}
-	usage.Output = tokens(outputBytes(reply.Message))
-	return usage, store
+	return cached(e.request.Model, e.w.prompt(e.request.Body), e.request.Arrived)
 }
 
 // signed gives a signature to reasoning that has none, as Anthropic does.
@@ -135,7 +133,6 @@ func (e *exchange) stream(a *answer, store func()) {
 	e.rw.Header().Set("Cache-Control", "no-cache")
 	e.rw.WriteHeader(http.StatusOK)
 	e.flush()
-	store()
 	billed, sent, whole := a.Usage, 0, false
 	defer func() {
 		if !whole {
@@ -146,7 +143,10 @@ func (e *exchange) stream(a *answer, store func()) {
 	if !e.strike(a.Fault, AfterHeaders) {
 		return
 	}
-	for _, f := range frames {
+	for i, f := range frames {
+		if i == 0 {
+			store() // before the client can know of it
+		}
 		for _, at := range f.before {
 			if !e.strike(a.Fault, at) {
 				return
