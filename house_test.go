@@ -47,7 +47,7 @@ var mayImport = map[string]string{
 	"/budget":          "/",
 	"/mail":            "/ /store",
 	// 2: what users have written down
-	"/config": "/ /permission /internal/statefile",
+	"/config": "/ /proc /permission /internal/statefile",
 	// 3: agents that start agents
 	"/delegate": "/ /permission /budget /internal/schema /internal/fence",
 	// 4: what puts them together

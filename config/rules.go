@@ -18,6 +18,7 @@ import (
 	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/internal/statefile"
 	"github.com/troupe-sh/troupe/permission"
+	"github.com/troupe-sh/troupe/proc"
 )
 
 // LocalSettings is the file of a repository in which its user keeps rules of
@@ -109,7 +110,15 @@ func rewrite(path string, edit func([]byte) ([]byte, error)) error {
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm() // others may read it, too
 	}
-	return statefile.Replace(path, after, mode)
+	return replace(path, after, mode)
+}
+
+// replace gives a file that we keep a new content, and removes what one that was
+// killed has left there.
+func replace(path string, data []byte, mode fs.FileMode) error {
+	self := proc.Owner()
+	self.Sweep(filepath.Dir(path))
+	return statefile.Replace(path, data, mode, self)
 }
 
 // noLink refuses a settings file, or the directory that holds it, that is a

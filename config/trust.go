@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/troupe-sh/troupe/internal/statefile"
 )
 
 // A trustFile is the content of trust.json in the data directory: the roots
@@ -156,6 +154,6 @@ func changeTrust(ctx context.Context, home string, change func(*trustFile)) erro
 		if err != nil {
 			return err
 		}
-		return statefile.Replace(trustPath(home), append(data, '\n'), 0o600)
+		return replace(trustPath(home), append(data, '\n'), 0o600)
 	})
 }

@@ -171,6 +171,7 @@ func (s *Session) load() error {
 		s.warn("records of the session that could not be read and were skipped: %d; the first: %v", len(bad), bad[0])
 	}
 	s.lead.State = state
+	s.journal.Recover(state.Place, state.Open())
 	return nil
 }
 

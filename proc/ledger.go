@@ -67,7 +67,7 @@ func newNote(dir, mark string) (*note, error) {
 	path := filepath.Join(dir, mark+noteSuffix)
 	head, err := json.Marshal(noteHead{noteVersion, mark, owner, space})
 	if err == nil {
-		err = statefile.Replace(path, append(head, '\n'), 0o600) // a note is there whole or not at all
+		err = statefile.Replace(path, append(head, '\n'), 0o600, Owner()) // a note is there whole or not at all
 	}
 	if err != nil {
 		return nil, fmt.Errorf("note the command: %w", statefile.Explain(err))
@@ -130,6 +130,7 @@ func Sweep(ctx context.Context, dir string) (Swept, error) {
 	if err := PrivateDir(dir); err != nil {
 		return out, fmt.Errorf("sweep what a crash has left: %w", statefile.Explain(err))
 	}
+	Owner().Sweep(dir)
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return out, fmt.Errorf("sweep what a crash has left: %w", statefile.Explain(err))

@@ -3,7 +3,6 @@ package tool
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -204,9 +203,9 @@ func (old snapshot) still(path string) error {
 // The content is compared right before the step. Against writers that do not
 // take the journal's lock (other programs) a moment of microseconds remains,
 // as no system offers to compare and replace at once.
-func replaceFile(ctx context.Context, path string, old snapshot, content []byte) error {
+func replaceFile(ctx context.Context, path string, old snapshot, content []byte, self statefile.Owner) error {
 	if old.info == nil {
-		return createFile(path, content)
+		return createFile(path, content, self)
 	}
 	// A rename would not ask whether the file may be written: it needs only
 	// the right to write the directory.
@@ -219,7 +218,7 @@ func replaceFile(ctx context.Context, path string, old snapshot, content []byte)
 	if hardLinks(old.info) > 1 {
 		return overwriteFile(path, old, content)
 	}
-	temp, err := writeTemp(filepath.Dir(path), 0o600, content)
+	temp, err := writeTemp(self.Temporary(filepath.Dir(path)), 0o600, content)
 	if errors.Is(err, fs.ErrPermission) {
 		return overwriteFile(path, old, content) // the file may be ours in a directory that is not
 	}
@@ -248,11 +247,11 @@ func replaceFile(ctx context.Context, path string, old snapshot, content []byte)
 
 // createFile makes a new file at path and the directories above it. It never
 // replaces a file that has come into being meanwhile.
-func createFile(path string, content []byte) error {
+func createFile(path string, content []byte, self statefile.Owner) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	temp, err := writeTemp(filepath.Dir(path), 0o644, content)
+	temp, err := writeTemp(self.Temporary(filepath.Dir(path)), 0o644, content)
 	if err != nil {
 		return err
 	}
@@ -272,9 +271,8 @@ func createFile(path string, content []byte) error {
 	return cause(statefile.Rename(temp, path))
 }
 
-// writeTemp writes content to a new file in dir, down to the disk.
-func writeTemp(dir string, mode fs.FileMode, content []byte) (name string, err error) {
-	name = filepath.Join(dir, ".troupe-"+rand.Text()+".tmp")
+// writeTemp writes content to a new file, name, down to the disk.
+func writeTemp(name string, mode fs.FileMode, content []byte) (_ string, err error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return "", fmt.Errorf("temporary file beside it: %w", cause(err))

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/internal/statefile"
 )
 
 func TestWriteKeepsMode(t *testing.T) {
@@ -197,14 +198,14 @@ func TestReplaceComparesLast(t *testing.T) {
 			t.Fatal(err)
 		}
 		d.put(name, "two\n")
-		if err := replaceFile(t.Context(), path, old, []byte("three\n")); !errors.Is(err, ErrChanged) {
+		if err := replaceFile(t.Context(), path, old, []byte("three\n"), statefile.Owner{}); !errors.Is(err, ErrChanged) {
 			t.Errorf("%s: %v, want %v", name, err, ErrChanged)
 		}
 		d.has(name, "two\n")
 	}
 	path := filepath.Join(d.dir, "new.txt")
 	d.put("new.txt", "by somebody else\n")
-	if err := replaceFile(t.Context(), path, snapshot{}, []byte("mine\n")); !errors.Is(err, ErrChanged) {
+	if err := replaceFile(t.Context(), path, snapshot{}, []byte("mine\n"), statefile.Owner{}); !errors.Is(err, ErrChanged) {
 		t.Errorf("%v, want %v", err, ErrChanged)
 	}
 	d.has("new.txt", "by somebody else\n")
@@ -216,7 +217,7 @@ func TestNoTemporaryFileIsLeft(t *testing.T) {
 	d := newDesk(t)
 	d.put("a.txt", "one\n")
 	path := filepath.Join(d.dir, "a.txt")
-	temp, err := writeTemp(d.dir, 0o600, []byte("two\n"))
+	temp, err := writeTemp(filepath.Join(d.dir, "temporary"), 0o600, []byte("two\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,10 +234,10 @@ func TestNoTemporaryFileIsLeft(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(path, "full"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := replaceFile(t.Context(), path, old, []byte("two\n")); err == nil {
+	if err := replaceFile(t.Context(), path, old, []byte("two\n"), statefile.Owner{}); err == nil {
 		t.Error("a directory was replaced")
 	}
-	if err := createFile(path, []byte("two\n")); !errors.Is(err, ErrChanged) {
+	if err := createFile(path, []byte("two\n"), statefile.Owner{}); !errors.Is(err, ErrChanged) {
 		t.Errorf("create over a directory: %v", err)
 	}
 	d.noTemps()

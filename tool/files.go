@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 
 	"github.com/troupe-sh/troupe"
@@ -161,7 +162,8 @@ func (f *Files) change(ctx context.Context, c *troupe.Call, path string, edit fu
 	if err := ctx.Err(); err != nil {
 		return before, nil, err
 	}
-	err = replaceFile(ctx, path, before, after)
+	f.journal.Sweep(filepath.Dir(path))
+	err = replaceFile(ctx, path, before, after, f.journal.self())
 	if errors.Is(err, ErrChanged) {
 		present, serr := takeSnapshot(path)
 		if serr == nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/proc"
 )
 
 // A desk is an agent with the file tools, in a directory.
@@ -356,4 +357,35 @@ func TestNoChangeIsLost(t *testing.T) {
 	if n := len(d.content("count")); n != agents*each {
 		t.Errorf("%d changes in the file, want %d", n, agents*each)
 	}
+}
+
+// What a killed run has left beside a file goes at the next write there, and when
+// its session goes on; what another one is writing stays.
+func TestLeftBehind(t *testing.T) {
+	d := newDesk(t)
+	self := proc.Owner()
+	dead := self
+	dead.Name = "1.1." + strings.SplitN(self.Name, ".", 3)[2] // a number that another process has now
+	left := func(dir string) {
+		if err := os.MkdirAll(filepath.Join(d.dir, dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		d.put(filepath.Join(dir, filepath.Base(dead.Temporary(""))), "half")
+		d.put(filepath.Join(dir, filepath.Base(self.Temporary(""))), "half")
+	}
+	count := func(dir string, want int) {
+		t.Helper()
+		if got, err := filepath.Glob(filepath.Join(d.dir, dir, ".troupe-*.tmp")); err != nil || len(got) != want {
+			t.Errorf("in %q are %v, %v", dir, got, err)
+		}
+	}
+	left("new")
+	left("other")
+	d.must(d.write("new/a.txt", "one\n"))
+	count("new", 1)
+	count("other", 2)
+	left("")
+	NewJournal(noon).Recover(troupe.Place{Dir: d.dir}, []troupe.ToolUse{{ID: "1", Name: "Write", Input: json.RawMessage(`{"file_path":"other/x.txt"}`)}})
+	count("", 1)
+	count("other", 1)
 }

@@ -216,9 +216,14 @@ func (v *victim) alone(t *testing.T) {
 	}
 }
 
-// whole checks the files that were written.
+// whole checks the files that were written, and that no half of one lies beside them.
 func (v *victim) whole(t *testing.T) {
 	t.Helper()
+	for _, dir := range []string{"", ".home/.troupe", ".home/.troupe/run"} {
+		if left, err := filepath.Glob(filepath.Join(v.dir, dir, ".troupe-*")); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
+	}
 	for name, want := range map[string]string{"old.txt": "old\n", "new.txt": "new"} {
 		raw, err := os.ReadFile(filepath.Join(v.dir, name))
 		if err == nil && string(raw) != want || err != nil && name == "old.txt" {

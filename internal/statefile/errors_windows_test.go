@@ -18,7 +18,7 @@ func TestOpenFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	for name, change := range map[string]func() error{
 		"remove":  func() error { return Remove(path) },
-		"replace": func() error { return Replace(path, []byte("new"), 0o600) },
+		"replace": func() error { return Replace(path, []byte("new"), 0o600, Owner{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, err := os.Create(path)

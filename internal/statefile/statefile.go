@@ -42,9 +42,10 @@ func Explain(err error) error {
 
 // Replace gives path a new content in one step: who reads it, even after a
 // crash, finds the old content or the new. The file has the mode afterwards, and
-// before that nobody else can read it.
-func Replace(path string, data []byte, mode fs.FileMode) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // of mode 0600
+// before that nobody else can read it. The temporary file
+// beside it, which a crash leaves behind, is o's.
+func Replace(path string, data []byte, mode fs.FileMode, o Owner) (err error) {
+	f, err := os.OpenFile(o.Temporary(filepath.Dir(path)), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return Explain(err)
 	}

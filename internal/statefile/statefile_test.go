@@ -17,7 +17,7 @@ func TestReplace(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state.json")
 	for _, want := range []string{"one", "two, longer", ""} {
-		if err := Replace(path, []byte(want), 0o600); err != nil {
+		if err := Replace(path, []byte(want), 0o600, Owner{}); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := os.ReadFile(path); err != nil || string(got) != want {
@@ -39,7 +39,7 @@ func TestReplaceThatFails(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(path, "full"), 0o700); err != nil { // nothing can take its place
 		t.Fatal(err)
 	}
-	if err := Replace(path, []byte("x"), 0o600); err == nil {
+	if err := Replace(path, []byte("x"), 0o600, Owner{}); err == nil {
 		t.Error("a directory was replaced")
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
@@ -137,13 +137,13 @@ func TestExplain(t *testing.T) {
 func TestReplaceIsOneStep(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	contents := [][]byte{bytes.Repeat([]byte("a"), 100_000), bytes.Repeat([]byte("b"), 200_000)}
-	if err := Replace(path, contents[0], 0o600); err != nil {
+	if err := Replace(path, contents[0], 0o600, Owner{}); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
 	go func() {
 		for i := range 50 {
-			if err := Replace(path, contents[i%2], 0o600); err != nil {
+			if err := Replace(path, contents[i%2], 0o600, Owner{}); err != nil {
 				done <- err
 				return
 			}
