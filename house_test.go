@@ -46,8 +46,9 @@ var mayImport = map[string]string{
 	"/compact":         "/ /internal/failpoint /internal/fence",
 	"/budget":          "/",
 	"/mail":            "/ /store",
-	// 2: what users have written down
+	// 2: what users have written down, and what others do
 	"/config": "/ /proc /permission /internal/statefile",
+	"/forge":  "/ /model /internal/fence /internal/schema /internal/secret",
 	// 3: agents that start agents
 	"/delegate": "/ /permission /budget /internal/schema /internal/fence",
 	// 4: what puts them together
@@ -195,6 +196,7 @@ var excused = map[string]string{
 	"batch.go time.Now":      "measures how long a call took; decides nothing",
 	"internal/bench/main.go": "is a program that measures",
 	"troupetest/network.go":  "is for tests",
+	"troupetest/forge.go":    "is for tests",
 	"troupetest/need.go":     "is for tests",
 	"troupetest/provider.go": "is for tests",
 }

@@ -135,10 +135,11 @@ func statusOf(kind string) int {
 // quotaUsedUp is the word for a 429 that waiting does not cure.
 const quotaUsedUp = "insufficient_quota"
 
-// retryAfter reads how long a provider wants to be left alone: milliseconds,
-// seconds or a date. A date is compared with the server's own clock, because
-// the one here may be wrong; now is asked if the server does not tell the time.
-func retryAfter(h http.Header, now func() time.Time) time.Duration {
+// RetryAfter reads of the headers of an answer how long a server wants to be left
+// alone: milliseconds, seconds or a date; 0 if it does not say, a day at most. A
+// date is compared with the server's own clock, because the one here may be
+// wrong; now, which may be nil, is asked if the server does not tell the time.
+func RetryAfter(h http.Header, now func() time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
 		return wait(ms, time.Millisecond)
 	}

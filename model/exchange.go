@@ -155,7 +155,7 @@ func (x *Exchange) refused(res *http.Response, media string, body []byte) error 
 			e.Message = "the answer is no stream of events"
 		}
 	}
-	e.After = retryAfter(res.Header, x.Now)
+	e.After = RetryAfter(res.Header, x.Now)
 	e.Transient = temporary(e.Status) && e.Type != quotaUsedUp && res.Header.Get("X-Should-Retry") != "false"
 	e.Remedy = x.remedy(e.Status, e.Type)
 	e.explain()

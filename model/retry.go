@@ -42,6 +42,11 @@ var ErrTotal = errors.New("no reply in time")
 // wait at once; so does the end of the policy's total, and of an attempt that is
 // under way.
 func Retry(m troupe.Model, p Policy) troupe.Model {
+	return &retrying{m, p.filled()}
+}
+
+// filled is p with what it does not say.
+func (p Policy) filled() Policy {
 	if p.Attempts <= 0 {
 		p.Attempts = 10
 	}
@@ -60,7 +65,7 @@ func Retry(m troupe.Model, p Policy) troupe.Model {
 	if p.Rand == nil {
 		p.Rand = rand.Float64
 	}
-	return &retrying{m, p}
+	return p
 }
 
 type retrying struct {
@@ -92,12 +97,12 @@ func (r *retrying) Stream(ctx context.Context, req *troupe.Request) iter.Seq2[tr
 				yield(nil, fmt.Errorf("the provider asks to come back in %s: %w", asked.Round(time.Second), err))
 				return
 			}
-			after := r.policy.wait(attempt, f.RetryAfter())
+			after := r.policy.Wait(attempt, f.RetryAfter())
 			again := troupe.Retrying{Attempt: attempt, Of: r.policy.Attempts, After: after, Status: f.HTTPStatus(), Cause: err.Error()}
 			if !yield(again, nil) {
 				return
 			}
-			if err := sleep(ctx, after); err != nil {
+			if err := Sleep(ctx, after); err != nil {
 				yield(nil, fmt.Errorf("wait before the next attempt: %w", err))
 				return
 			}
@@ -122,9 +127,11 @@ func forward(chunks iter.Seq2[troupe.Chunk, error], yield func(troupe.Chunk, err
 	return errors.New("the model ended without a reply"), false
 }
 
-// wait is the time between an attempt and the next. Half of what the doubling
-// gives is jitter; what the provider asks for is never shortened.
-func (p Policy) wait(attempt int, asked time.Duration) time.Duration {
+// Wait is the time between an attempt, the first of which is 1, and the next.
+// Half of what the doubling gives is jitter; what the server asks for, if that
+// is not 0, is never shortened.
+func (p Policy) Wait(attempt int, asked time.Duration) time.Duration {
+	p = p.filled()
 	d := p.Longest
 	if n := attempt - 1; n < 30 && p.Base<<n > 0 {
 		d = min(d, p.Base<<n)
@@ -136,8 +143,8 @@ func (p Policy) wait(attempt int, asked time.Duration) time.Duration {
 	return d/2 + jitter
 }
 
-// sleep waits for d or for the end of ctx, whose cause it returns then.
-func sleep(ctx context.Context, d time.Duration) error {
+// Sleep waits for d or for the end of ctx, whose cause it returns then.
+func Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return context.Cause(ctx)
 	}

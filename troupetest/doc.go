@@ -16,5 +16,7 @@
 // [Replies] is the same in memory, for tests of the loop that need no wire.
 // [TestModel] checks that a model keeps the contract of [troupe.Model].
 //
+// [NewForge] is a service with pull requests.
+//
 // It is the only package outside test files that imports package testing.
 package troupetest
