@@ -114,15 +114,12 @@ func (p *program) showSession(id string, bodies bool) error {
 		}
 		return nil
 	}
-	dir, err := os.Getwd()
+	price, err := p.prices()
 	if err != nil {
-		return fmt.Errorf("the working directory: %w", err)
-	}
-	if home, user, err := p.homes(); err == nil { // for the prices; without settings those of the catalogue count
-		_, _ = p.load(&flags{}, home, user, dir)
+		return err
 	}
 	fmt.Fprintf(p.out, "session  %s\nin       %s\nlogs     %s\nmodel    %s\n\n", info.ID, cli.Clean(info.Project), info.Dir, cli.Clean(info.Model))
-	return p.timeline(p.out, info.Dir, host.NewModels(p.lookup, nil, dir, time.Now, nil, p.known...).Price)
+	return p.timeline(p.out, info.Dir, price)
 }
 
 // timeline prints what the logs of a session hold now, and what it cost.

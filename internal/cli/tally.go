@@ -29,7 +29,8 @@ type Tally struct {
 	Fallbacks []Fallback
 
 	agents  map[string]*agent
-	inTools bool // the lead's last reply had calls
+	order   []*agent // in which they came
+	inTools bool     // the lead's last reply had calls
 }
 
 // A ModelUse is what one model was used for.
@@ -37,7 +38,20 @@ type ModelUse struct {
 	Model string
 	Usage troupe.Usage
 
-	uncounted bool // a reply came without usage: one that was cut off costs something, too
+	uncounted int // replies that came without usage: one that was cut off costs something, too
+}
+
+// add takes usage of a model into a list of what models were used for.
+func add(uses []ModelUse, model string, u troupe.Usage) []ModelUse {
+	i := slices.IndexFunc(uses, func(m ModelUse) bool { return m.Model == model })
+	if i < 0 {
+		i, uses = len(uses), append(uses, ModelUse{Model: model})
+	}
+	m := &uses[i]
+	if m.Usage = m.Usage.Add(u); u == (troupe.Usage{}) {
+		m.uncounted++
+	}
+	return uses
 }
 
 // A Denial is a call that was not allowed.
@@ -54,7 +68,9 @@ type Fallback struct{ Agent, From, Model, Cause string }
 // An agent is what is known of one while its records pass.
 type agent struct {
 	id, definition, call string
+	parent               string
 	depth                int
+	models               []ModelUse
 	model                string
 	asked                time.Time // since when its model has the word
 	uses                 map[string]troupe.ToolUse
@@ -75,10 +91,11 @@ func (t *Tally) Add(r session.Record) {
 	if a == nil {
 		a = &agent{id: r.Agent, model: t.Model, uses: map[string]troupe.ToolUse{}}
 		t.agents[r.Agent] = a
+		t.order = append(t.order, a)
 	}
 	switch ev := r.Event.(type) {
 	case troupe.Started:
-		a.definition, a.call, a.model = ev.Definition, ev.Call, ev.Request.Model
+		a.definition, a.call, a.parent, a.model = ev.Definition, ev.Call, ev.Parent, ev.Request.Model
 		a.depth = min(max(ev.Depth, 0), deepest)
 	case troupe.Switched:
 		if ev.Model != "" {
@@ -96,7 +113,7 @@ func (t *Tally) Add(r session.Record) {
 			a.uses[u.ID] = u
 		}
 		if ev.Usage != (troupe.Usage{}) || !a.billed {
-			t.use(a.model, ev.Usage)
+			t.use(a, ev.Usage)
 		}
 		a.billed = false
 		if !a.asked.IsZero() {
@@ -106,7 +123,7 @@ func (t *Tally) Add(r session.Record) {
 		if r.Agent == session.Lead {
 			t.Uncompacted = ""
 		}
-		t.use(a.model, ev.Usage)
+		t.use(a, ev.Usage)
 		t.Waited += ev.Took
 	case troupe.NotCompacted:
 		if r.Agent == session.Lead {
@@ -116,7 +133,7 @@ func (t *Tally) Add(r session.Record) {
 			}
 		}
 	case troupe.Billed:
-		t.use(a.model, ev.Usage)
+		t.use(a, ev.Usage)
 		a.billed = true
 	case troupe.Retrying:
 		a.billed = false
@@ -133,15 +150,10 @@ func (t *Tally) Add(r session.Record) {
 // alone is at nothing again.
 func (t *Tally) Turn() { t.Denials, t.Waited, t.Failed, t.Fallbacks = nil, 0, nil, nil }
 
-func (t *Tally) use(model string, u troupe.Usage) {
-	i := slices.IndexFunc(t.Models, func(m ModelUse) bool { return m.Model == model })
-	if i < 0 {
-		t.Models = append(t.Models, ModelUse{Model: model})
-		i = len(t.Models) - 1
-	}
-	m := &t.Models[i]
-	m.Usage = m.Usage.Add(u)
-	m.uncounted = m.uncounted || u == (troupe.Usage{})
+// use notes what the agent's model was used for.
+func (t *Tally) use(a *agent, u troupe.Usage) {
+	a.models = add(a.models, a.model, u)
+	t.Models = add(t.Models, a.model, u)
 }
 
 // Usage is that of all agents.
@@ -167,7 +179,7 @@ func (t *Tally) Cost() (dollars float64, known bool) {
 
 // CostOf is that of one model.
 func (t *Tally) CostOf(m ModelUse) (dollars float64, known bool) {
-	if m.uncounted {
+	if m.uncounted > 0 {
 		return 0, false
 	}
 	return t.Price(m.Model, m.Usage)
