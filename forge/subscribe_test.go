@@ -148,6 +148,37 @@ func TestSubscribeAndUnsubscribe(t *testing.T) {
 	})
 }
 
+// Who has unsubscribed is told nothing more, also not what is just being told.
+func TestUnsubscribeWaits(t *testing.T) {
+	in(t, func(t *testing.T, f *troupetest.Forge, p *troupetest.ForgePull) {
+		var b book
+		kept := shelf{}
+		l := newLead(t, f, kept, &b)
+		gate := make(chan bool)
+		l.tool.Tell = func(ctx context.Context, e forge.Event) error {
+			<-gate
+			return b.tell(ctx, e)
+		}
+		l.must(t, subscribe, "m1")
+		p.Comment("ann", "one")
+		sleep(t, minute)
+		left := make(chan error, 1)
+		go func() {
+			_, err := l.tool.Call(t.Context(), &troupe.Call{ToolUse: troupe.ToolUse{Input: json.RawMessage(unsubscribe)}})
+			left <- err
+		}()
+		synctest.Wait()
+		if len(left) != 0 {
+			t.Error("it has returned while an event is being told")
+		}
+		close(gate)
+		if err := <-left; err != nil || len(kept) != 0 {
+			t.Errorf("%v, %d records", err, len(kept))
+		}
+		b.check(t, "comment one")
+	})
+}
+
 // A process that ends leaves the subscription, and the next one goes on with it,
 // by itself or when the agent subscribes again.
 func TestSubscriptionAfterRestart(t *testing.T) {
