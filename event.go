@@ -55,6 +55,7 @@ type (
 		Effort string `json:",omitempty"`
 		Mode   string `json:",omitempty"`
 		Chosen bool   `json:",omitempty"` // goes with Mode, as in Started
+		Before string `json:",omitempty"` // goes with Mode: the one to go back to, of an agent that went into it by itself
 		Cause  string `json:",omitempty"`
 	}
 	// Moved changes where the agent works.

@@ -8,7 +8,8 @@ import "slices"
 type State struct {
 	Request Request // what the next request says
 	Mode    string
-	Chosen  bool // the user named the mode for this session
+	Chosen  bool   // the user named the mode for this session
+	Before  string // the mode to go back to, if the user named it and the agent left it by itself
 	Place   Place
 	Usage   Usage
 	Turns   int
@@ -73,7 +74,7 @@ func (s *State) Apply(e Event) {
 		set(&s.Request.Model, e.Model)
 		set(&s.Request.Effort, e.Effort)
 		if e.Mode != "" {
-			s.Mode, s.Chosen = e.Mode, e.Chosen
+			s.switchMode(e)
 		}
 	case Billed:
 		s.Usage = s.Usage.Add(e.Usage)
@@ -82,6 +83,14 @@ func (s *State) Apply(e Event) {
 	case Compacted:
 		s.compact(e)
 	}
+}
+
+func (s *State) switchMode(e Switched) {
+	was := s.Before
+	if s.Before = ""; e.Before == s.Mode && s.Chosen {
+		s.Before = e.Before
+	}
+	s.Mode, s.Chosen = e.Mode, e.Chosen || e.Mode == was // back again, it is the user's as before
 }
 
 // compact puts a summary in the place of the oldest messages. Requests that

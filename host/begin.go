@@ -152,6 +152,9 @@ func (s *Session) open(d troupe.Definition) (err error) {
 		}
 	}
 	s.begun = *s.lead.State
+	if before := permission.Mode(s.begun.Before); before != permission.Plan && before != permission.Bypass {
+		s.planning.Return(s.begun.Before)
+	}
 	s.scope.Standing.Set(permission.Mode(s.begun.Mode))
 	// What the model was not offered is not there, whatever its definition says by now.
 	s.lead.Tools = slices.DeleteFunc(s.lead.Tools, func(t troupe.Tool) bool {

@@ -180,6 +180,36 @@ func TestAPlanGoesBackToNoModeThatWasLeft(t *testing.T) {
 	}
 }
 
+// The mode before a plan outlives the process, if the user named it, and is never
+// one that a resumed session does not begin with.
+func TestAPlanGoesBackAfterAResume(t *testing.T) {
+	yes := func(asking.Question) asking.Answer {
+		return asking.Answer{Verdict: troupe.Verdict{Effect: troupe.Allow, By: "user"}}
+	}
+	for before, want := range map[permission.Mode]string{permission.AcceptEdits: "acceptEdits", permission.Bypass: "default", permission.Default: "default"} {
+		p := newPlace(t)
+		s := p.open(t, desk(t, yes), inMode(before))
+		turns(t, p, s, enterPlan("in"))
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = p.open(t, desk(t, yes), resume(t, s), inMode(permission.Plan))
+		if got := turns(t, p, s, exitPlan("out")); got["out"].Denied() {
+			t.Errorf("%s: %+v", before, got)
+		}
+		if _, mode := s.Next(); mode != want {
+			t.Errorf("%s: the agent goes on in mode %s", before, mode)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = p.open(t, desk(t, yes), resume(t, s)) // the user's word holds as before the plan
+		if _, mode := s.Next(); mode != want {
+			t.Errorf("%s: once more resumed it goes on in mode %s", before, mode)
+		}
+	}
+}
+
 // A classifier that the session is given has its say in mode auto, for every agent.
 func TestAClassifierIsAsked(t *testing.T) {
 	callers().Each(t, func(t *testing.T, way troupetest.Way, call troupetest.Caller[setting]) {

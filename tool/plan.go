@@ -40,6 +40,13 @@ func (p *Planning) Forget() {
 	p.before = ""
 }
 
+// Return has the agent go back to a mode that it had in an earlier run.
+func (p *Planning) Return(mode string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.before = mode
+}
+
 // EnterPlanMode is the tool by which an agent takes itself into plan mode. What
 // it is offered stays the same; the guard refuses what is more than reading.
 type EnterPlanMode struct{ Planning *Planning }
@@ -64,7 +71,7 @@ func (t EnterPlanMode) Call(_ context.Context, c *troupe.Call) (troupe.Result, e
 	t.Planning.mu.Unlock()
 	res := troupe.Answer("You are in plan mode now: nothing but reading is allowed, for the agents that you start, too. " +
 		"Look at all that matters, settle how to go about it, and hand the plan in with ExitPlanMode. Do not write the plan into a file.")
-	res.Then = []troupe.Event{troupe.Switched{Mode: planMode}}
+	res.Then = []troupe.Event{troupe.Switched{Mode: planMode, Before: c.Mode}}
 	return res, nil
 }
 

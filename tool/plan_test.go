@@ -36,7 +36,11 @@ func TestPlanMode(t *testing.T) {
 		}
 		var want []troupe.Event
 		if step.to != "" {
-			want = []troupe.Event{troupe.Switched{Mode: step.to}}
+			sw := troupe.Switched{Mode: step.to}
+			if step.to == "plan" {
+				sw.Before = step.mode
+			}
+			want = []troupe.Event{sw}
 		}
 		if diff := cmp.Diff(want, res.Then); diff != "" {
 			t.Errorf("%d: %s", i, diff)
