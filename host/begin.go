@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/delegate"
 	"github.com/troupe-sh/troupe/internal/statefile"
 	"github.com/troupe-sh/troupe/permission"
 	"github.com/troupe-sh/troupe/session"
@@ -54,6 +56,17 @@ func (s *Session) check() error {
 	old := s.opts.Resume
 	if old == nil && s.opts.Model == "" {
 		return fmt.Errorf("%w: a new session needs a model", ErrUse)
+	}
+	if old != nil && s.opts.Passing && !s.opts.Fork {
+		return fmt.Errorf("%w: session %s would be removed at the end; go on in a copy of it", ErrUse, old.ID)
+	}
+	for _, name := range s.opts.Tools {
+		if !slices.Contains(Known(), name) {
+			return fmt.Errorf("%w: there is no tool %q; there are: %s", ErrUse, name, strings.Join(Tools(), ", "))
+		}
+	}
+	if s.opts.Effort != "" && !delegate.ValidEffort(s.opts.Effort) {
+		return fmt.Errorf("%w: effort %q: want low, medium, high, xhigh, max or a number of tokens", ErrUse, s.opts.Effort)
 	}
 	if old == nil || old.Project == "" { // not known: its first record was lost
 		return nil
@@ -200,6 +213,9 @@ func (s *Session) changes(d troupe.Definition) ([]troupe.Event, error) {
 	if s.opts.Model != "" && s.opts.Model != state.Request.Model {
 		sw.Model = s.opts.Model
 	}
+	if s.opts.Effort != state.Request.Effort {
+		sw.Effort = s.opts.Effort
+	}
 	was := permission.Mode(state.Mode)
 	keeps := state.Chosen && was != permission.Plan && was != permission.Bypass && s.forbids(was) == nil
 	if mode != was && (s.opts.Mode != "" || !keeps) {
@@ -225,7 +241,7 @@ func (s *Session) start(d troupe.Definition) (troupe.Started, error) {
 	was := s.lead.State
 	place := troupe.Place{Dir: s.Dir, Also: s.opts.Also}
 	ev := troupe.Started{Agent: session.Lead, Definition: d.Name, Mode: string(s.scope.Policy.Mode), Chosen: s.opts.Mode != "", Place: place,
-		Request: troupe.Request{Model: cmp.Or(s.opts.Model, was.Request.Model), Effort: d.Effort, System: d.Prompt}}
+		Request: troupe.Request{Model: cmp.Or(s.opts.Model, was.Request.Model), Effort: cmp.Or(s.opts.Effort, d.Effort), System: d.Prompt}}
 	if ev.Request.Model == "" {
 		return ev, fmt.Errorf("%w: session %s has lost the record of its model; name one", ErrUse, s.ID)
 	}

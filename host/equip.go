@@ -29,6 +29,11 @@ func Known() []string {
 		"TeamCreate", "TeamDelete", "WebSearch", "Workflow")
 }
 
+// tools are those that the session has.
+func (o *Options) tools() []string {
+	return slices.DeleteFunc(Tools(), func(name string) bool { return o.Tools != nil && !slices.Contains(o.Tools, name) })
+}
+
 // policy is the lead's: the rules of all layers and the mode.
 func (s *Session) policy() (permission.Policy, error) {
 	p := permission.Policy{Mode: s.opts.Mode, Home: s.opts.UserHome, Protected: []string{realPath(s.opts.Home)},

@@ -49,6 +49,8 @@ type Options struct {
 	Models   *Models
 	Model    string // full name; "" on resume is the one that the session had
 	Mode     permission.Mode
+	Effort   string   // of the lead; "" is that of its definition, on resume the one that it had
+	Tools    []string // that any agent of the session can have; nil is all, see [Tools]
 	Agent    string   // definition that the lead follows; "" is our own
 	System   string   // of the lead, instead of its own; "" is its own
 	Append   string   // added to the lead's system prompt
@@ -58,9 +60,10 @@ type Options struct {
 	Fallback []string // models to ask when the one that is to be asked is not available, in order
 	Also     []string // further directories to work in, absolute
 
-	Resume *session.Info // session to take up again; nil is a new one
-	Fork   bool          // leave the session as it is and go on in a copy
-	ID     string        // of a new session or copy; "" is made by NewID
+	Resume  *session.Info // session to take up again; nil is a new one
+	Fork    bool          // leave the session as it is and go on in a copy
+	ID      string        // of a new session or copy; "" is made by NewID
+	Passing bool          // Close removes the session, which cannot be an old one
 
 	// Desk is where what needs approval is asked; nil if nobody can be asked.
 	Desk *ask.Desk
@@ -228,6 +231,9 @@ func (s *Session) leadDefinition() (troupe.Definition, error) {
 	if d.Tools == nil { // a main agent has all tools, this one included
 		d.Tools = []string{"*", "Agent"}
 	}
+	if s.opts.Tools != nil && len(s.opts.tools()) == 0 {
+		d.Tools = []string{}
+	}
 	if s.opts.System != "" {
 		d.Prompt = s.opts.System
 	}
@@ -249,7 +255,7 @@ func names(ds []troupe.Definition) string {
 // share fills in what all agents of the session have in common.
 func (s *Session) share(ctx context.Context) {
 	s.shared = delegate.Shared{
-		Tools: Tools(), Depth: Depth, NewID: newAgentID, Resolve: s.opts.Models.Resolve, Equip: s.equip,
+		Tools: s.opts.tools(), Depth: Depth, NewID: newAgentID, Resolve: s.opts.Models.Resolve, Equip: s.equip,
 		Record: s.record, Model: s.models, Price: s.opts.Models.Price, Limits: s.opts.Each, Now: s.opts.Now,
 		Introduce: func(d troupe.Definition, p troupe.Place) string { return s.introduce(ctx, d, p) },
 	}
@@ -372,5 +378,9 @@ func (s *Session) Path() string { return s.path }
 func (s *Session) Close() error {
 	s.asking.Wait()
 	s.cage.leave()
-	return s.folder.Close()
+	err := s.folder.Close()
+	if s.opts.Passing {
+		err = errors.Join(err, session.Remove(s.path))
+	}
+	return err
 }

@@ -17,7 +17,7 @@ type flags struct {
 	partial, replay, mayskip bool
 	set                      *pflag.FlagSet // that they are registered in
 
-	model, output, resume, session, mode, agents, agent, add, settings, system string
+	model, effort, output, resume, session, mode, agents, agent, add, settings, system string
 
 	turns, tokens      int
 	dollars            float64
@@ -25,6 +25,8 @@ type flags struct {
 	fallback           []string
 	sources            []string // of settings; nil: all
 	allowed, forbidden list
+	tools              list
+	passing            bool
 	dirs               []string
 }
 
@@ -33,7 +35,7 @@ type flags struct {
 var listFlags = map[string]string{
 	"--allowed-tools": "--allowed-tools", "--allowedTools": "--allowed-tools",
 	"--disallowed-tools": "--disallowed-tools", "--disallowedTools": "--disallowed-tools",
-	"--add-dir": "--add-dir",
+	"--add-dir": "--add-dir", "--tools": "--tools",
 }
 
 // spread gives each value of a list its own flag: a list goes on until the next
@@ -91,11 +93,13 @@ func (l *list) Set(s string) error {
 func (f *flags) register(set *pflag.FlagSet) {
 	set.BoolVarP(&f.print, "print", "p", false, "answer one prompt and end")
 	set.StringVar(&f.model, "model", "", "model to use: `provider/name`, or an alias of your settings")
+	set.StringVar(&f.effort, "effort", "", "how much the model is to think: `level` low, medium, high, xhigh or max, or a number of tokens")
 	set.StringVar(&f.output, "output-format", "text", "`format`: text, json or stream-json")
 	set.BoolVar(&f.verbose, "verbose", false, "show on stderr what the agents do")
 	set.StringVarP(&f.resume, "resume", "r", "", "go on with the session of this `ID`, or its beginning")
 	set.BoolVarP(&f.resumeLast, "continue", "c", false, "go on with the newest session of this directory")
 	set.BoolVar(&f.fork, "fork-session", false, "with --resume or --continue: leave the session as it is and go on in a copy")
+	set.BoolVar(&f.passing, "no-session-persistence", false, "with -p: remove the session's logs at the end")
 	set.StringVar(&f.session, "session-id", "", "`UUID` of the new session")
 	set.IntVar(&f.turns, "max-turns", 0, "end after `N` requests to the model")
 	set.Float64Var(&f.dollars, "max-budget-usd", 0, "spend no more than `N` dollars on models, sub-agents included")
@@ -106,6 +110,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.BoolVar(&f.skip, "dangerously-skip-permissions", false, "the same as --permission-mode bypassPermissions")
 	set.Var(&f.allowed, "allowed-tools", "calls to allow, as in \"Bash(git *)\" Read")
 	set.Var(&f.forbidden, "disallowed-tools", "calls to deny, in every mode")
+	set.Var(&f.tools, "tools", "names of the only tools that agents have, as in Read,Grep; \"\" is none, default is all")
 	set.StringArrayVar(&f.dirs, "add-dir", nil, "further `directory` to work in")
 	set.StringVar(&f.agents, "agents", "", "definitions of agents, a `JSON` object by name")
 	set.StringVar(&f.agent, "agent", "", "`name` of the agent to be")

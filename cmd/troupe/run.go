@@ -119,6 +119,10 @@ func (f *flags) checkSession() error {
 		return errors.New("--fork-session needs --resume or --continue")
 	case f.session != "" && (f.resume != "" || f.resumeLast) && !f.fork:
 		return errors.New("--session-id names a new session: with --resume or --continue it needs --fork-session")
+	case f.passing && !f.print && f.input != streamJSON:
+		return errors.New("--no-session-persistence needs -p")
+	case f.passing && !f.fork && (f.resume != "" || f.resumeLast):
+		return errors.New("--no-session-persistence removes the session at the end: with --resume or --continue it needs --fork-session")
 	case f.skip && f.mode != "" && f.mode != string(permission.Bypass):
 		return errors.New("--dangerously-skip-permissions and --permission-mode exclude each other")
 	}
@@ -130,6 +134,14 @@ func (f *flags) checkSession() error {
 		f.session = id.String()
 	}
 	return nil
+}
+
+// offered are the tools that agents can have; nil is all of them.
+func (f *flags) offered() []string {
+	if !f.set.Changed("tools") || slices.Equal(f.tools, list{"default"}) {
+		return nil
+	}
+	return append([]string{}, f.tools...)
 }
 
 func (f *flags) limits() config.Limits {
@@ -222,6 +234,7 @@ func (p *program) open(ctx context.Context, f *flags, face func(*host.Options)) 
 	}
 	o := host.Options{Home: home, UserHome: user, Agent: f.agent, Append: f.add, Turns: f.turns, Fallback: f.fallback, Fork: f.fork, ID: f.session,
 		Env: p.env, Now: time.Now, NewID: uuid.NewString, System: f.system}
+	o.Effort, o.Tools, o.Passing = f.effort, f.offered(), f.passing
 	if err := f.absolute(); err != nil {
 		return nil, nil, err
 	}
