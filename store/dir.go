@@ -316,19 +316,17 @@ func (d *Dir) write(ctx context.Context, val []byte) (string, error) {
 
 // create gives the finished file tmp the name path, if there is none yet.
 func (d *Dir) create(ctx context.Context, tmp, path string) error {
-	err := d.link(tmp, path)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = d.mkdir(filepath.Dir(path)); err == nil {
-			err = d.link(tmp, path)
-		}
+	err := d.mkdir(filepath.Dir(path))
+	if err == nil {
+		err = d.link(tmp, path)
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return ErrConflict
 	case noLinks(err):
 		err = d.locked(ctx, path, func() error {
-			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-				return errors.Join(ErrConflict, err)
+			if _, err := os.Lstat(path); err == nil {
+				return ErrConflict
 			}
 			return statefile.Rename(tmp, path)
 		})

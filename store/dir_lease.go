@@ -81,7 +81,7 @@ func (d *Dir) show(ctx context.Context, path string, val []byte, shown *flock.Fl
 		return 0, err
 	}
 	if err := statefile.Rename(tmp, path); err != nil {
-		return 0, err
+		return 0, errors.Join(err, statefile.Remove(tmp))
 	}
 	failpoint.Here(failpoint.StoreTaken)
 	if err := syncDir(filepath.Dir(path)); err != nil {

@@ -8,12 +8,14 @@ import (
 
 // notices is one for the process, because the descriptor behind it must be: the
 // kernel allows a user 128 of them. It is empty while nobody watches.
-var notices notifier
+var notices = notifier{open: openEyes}
 
 // A notifier tells watches which files below their directory have changed. It
 // hears of that from the writers of this process and, if it has eyes, from the
 // kernel.
 type notifier struct {
+	open func(*notifier) *eyes
+
 	mu   sync.Mutex
 	subs map[*sub]bool
 	eyes *eyes // nil: nobody watches, or the kernel has none to give
@@ -38,7 +40,7 @@ func (n *notifier) subscribe(dir string) *sub {
 	}
 	n.subs[s] = true
 	if n.eyes == nil {
-		n.eyes = open(n)
+		n.eyes = n.open(n)
 	}
 	return s
 }

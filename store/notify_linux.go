@@ -27,8 +27,8 @@ const (
 	ofDirs  = syscall.IN_ISDIR | syscall.IN_IGNORED
 )
 
-// open returns nil if there is no descriptor to be had.
-func open(tell *notifier) *eyes {
+// openEyes returns nil if there is no descriptor to be had.
+func openEyes(tell *notifier) *eyes {
 	fd, err := syscall.InotifyInit1(syscall.IN_CLOEXEC | syscall.IN_NONBLOCK)
 	if err != nil {
 		return nil

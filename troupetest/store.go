@@ -304,7 +304,7 @@ func storeLikeMap(t *testing.T, a, b store.Store) {
 	model := map[string]entry{}
 	names := []string{"m/a", "m/b", "m/a/c", "m/a-c"}
 	old := map[string]store.Rev{}
-	for i := range 400 {
+	for i := range 200 {
 		s, key := []store.Store{a, b}[i%2], names[i*7%11%len(names)]
 		was, there := model[key]
 		rev := was.rev
