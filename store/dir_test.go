@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/troupe-sh/troupe/store"
 	"github.com/troupe-sh/troupe/troupetest"
@@ -50,6 +52,26 @@ func TestDirBlind(t *testing.T) {
 	troupetest.TestStore(t, func(t *testing.T) (a, b store.Store) {
 		root := t.TempDir()
 		return open(t, root), open(t, root)
+	})
+}
+
+// Then it sees what another process does within a second.
+func TestDirBlindLooksOften(t *testing.T) {
+	store.Blind(t)
+	root := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		var wrote time.Time
+		for e, err := range open(t, root).Watch(t.Context(), "") {
+			must(t, err)
+			if e.Key != "" {
+				break
+			}
+			must(t, os.WriteFile(filepath.Join(root, "k.json"), nil, 0o600))
+			wrote = time.Now()
+		}
+		if took := time.Since(wrote); took > time.Second {
+			t.Errorf("seen after %v", took)
+		}
 	})
 }
 
