@@ -179,7 +179,7 @@ func TestS130LocksKnowNoTime(t *testing.T) {
 // returns how it ended.
 func interrupted(t *testing.T, s *host.Session, cond func() bool) (end troupe.Ended) {
 	t.Helper()
-	if err := s.Send(t.Context(), "have it done"); err != nil {
+	if err := s.Send(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
@@ -304,7 +304,7 @@ func TestS90IDsThatComeTwice(t *testing.T) {
 	callers().Each(t, func(t *testing.T, way troupetest.Way, call troupetest.Caller[setting]) {
 		set := with(t, bypass)
 		set.run = func(t *testing.T, s *host.Session) {
-			ask(t, s, "have it done")
+			ask(t, s, task)
 			for _, path := range logs(t, s) {
 				state, _, err := session.Load(path)
 				if err != nil {
@@ -330,7 +330,7 @@ func TestS88S92S93DamagedLogsGoOn(t *testing.T) {
 	callers().Each(t, func(t *testing.T, way troupetest.Way, call troupetest.Caller[setting]) {
 		set := with(t, bypass)
 		var s *host.Session
-		set.run = func(t *testing.T, opened *host.Session) { s = opened; ask(t, s, "have it done") }
+		set.run = func(t *testing.T, opened *host.Session) { s = opened; ask(t, s, task) }
 		call(t, set, bash("c1", "echo first"), bash("c2", "echo second"))
 		closed(t, s)
 		for _, path := range logs(t, s) {
@@ -352,6 +352,6 @@ func TestS88S92S93DamagedLogsGoOn(t *testing.T) {
 			}
 			closed(t, again)
 		}
-		has(t, string(set.p.provider.Last().Body), "have it done", "still there?", "sure?")
+		has(t, string(set.p.provider.Last().Body), task, "still there?", "sure?")
 	})
 }

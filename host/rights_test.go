@@ -66,7 +66,7 @@ func TestS78ACoordinatorsWorkersHaveTheirOwnTools(t *testing.T) {
 			set.p.write(t, ".claude/agents/coordinator.md", "---\nname: coordinator\ndescription: leads\ntools: Agent, Read\n---\nYou lead.\n")
 			set.p.write(t, ".claude/agents/worker.md", "---\nname: worker\ndescription: works\ntools: Write, Bash\n---\nYou work.\n")
 			set.p.write(t, "old.txt", "x")
-			got := by(func(t *testing.T, s setting) *host.Session { return s.p.open(t, s.change...) }, "worker")(t, set,
+			got := by(fresh, "worker")(t, set,
 				use("write", "Write", map[string]any{"file_path": "new.txt", "content": "x"}), bash("ls", "ls"), bash("rm", "rm old.txt"))
 			if got["write"].Verdict.Effect != troupe.Allow || got["ls"].Verdict.Effect != troupe.Allow || !set.p.made("new.txt") {
 				t.Errorf("the worker may not work: %+v", got)
@@ -169,23 +169,51 @@ func TestS82NobodyIsAsked(t *testing.T) {
 	}
 }
 
+// So it is with whatever agent there is below a coordinator: what the tools of its
+// own definition give it may run, but for what the user denies.
+func TestS78ADietIsNotHandedDown(t *testing.T) {
+	allow, deny := rule(troupe.Allow, "Bash(rm:*)"), rule(troupe.Deny, "Bash(rm:*)")
+	for _, rules := range [][]func(*host.Options){{allow, deny}, {deny, allow}, {allow}} {
+		callers().Each(t, func(t *testing.T, _ troupetest.Way, call troupetest.Caller[setting]) {
+			set := with(t, append(rules, inMode(permission.AcceptEdits), func(o *host.Options) { o.Agent = "coordinator" })...)
+			set.p.write(t, ".claude/agents/coordinator.md", "---\nname: coordinator\ndescription: leads\ntools: Agent, Read\n---\nYou lead.\n")
+			set.p.write(t, "old.txt", "x")
+			got := call(t, set, use("write", "Write", map[string]any{"file_path": "new.txt", "content": "x"}), bash("ls", "ls"), bash("rm", "rm old.txt"))
+			own := got["ls"].Definition != "coordinator"
+			for id, m := range map[string]bool{"write": own, "ls": own, "rm": own && len(rules) == 1} {
+				if got[id].Result.IsError == m || !own && !strings.Contains(got[id].Result.Content.Text(), "There is no tool") {
+					t.Errorf("%s: %+v", id, got[id])
+				}
+			}
+			if set.p.made("new.txt") != own || set.p.made("old.txt") == (own && len(rules) == 1) || own && len(rules) == 2 && !got["rm"].Denied() {
+				t.Errorf("it may, by itself: %v; rm: %+v", own, got["rm"])
+			}
+		})
+	}
+}
+
 // What a definition keeps its agent from, those that the agent starts are kept
 // from too, however deep, and whatever they bring.
 func TestS83RestrictionsBindAllBelow(t *testing.T) {
-	for _, types := range [][]string{nil, {""}, {"", ""}, {"", "wide"}, {"wide"}} {
-		set := with(t, inMode(permission.Bypass), rule(troupe.Allow, "Write"), rule(troupe.Allow, "Bash"), func(o *host.Options) { o.Agent = "narrow" })
-		set.p.write(t, ".claude/agents/narrow.md", "---\nname: narrow\ndescription: leads\ndisallowedTools: [Write, 'Bash(curl:*)']\n---\nYou lead.\n")
-		got := by(func(t *testing.T, s setting) *host.Session { return s.p.open(t, s.change...) }, types...)(t, set,
-			use("write", "Write", map[string]any{"file_path": "new.txt", "content": "x"}), bash("curl", "curl -s file:///etc/hostname"), use("edit", "Edit", map[string]any{"file_path": "main.go", "old_string": "main", "new_string": "x"}))
+	const narrow = "---\nname: narrow\ndescription: leads\ntools: ['*', Agent]\ndisallowedTools: [Write, 'Bash(curl:*)']\n---\nYou lead.\n"
+	check := func(t *testing.T, call troupetest.Caller[setting], change ...func(*host.Options)) {
+		set := with(t, append(change, inMode(permission.Bypass), rule(troupe.Allow, "Write"), rule(troupe.Allow, "Bash"))...)
+		set.p.write(t, ".claude/agents/narrow.md", narrow)
+		got := call(t, set,
+			use("write", "Write", map[string]any{"file_path": "new.txt", "content": "x"}), bash("curl", "curl -s file:///etc/hostname"), use("glob", "Glob", map[string]any{"pattern": "*.go"}))
 		for _, id := range []string{"write", "curl"} {
 			if m := got[id]; !m.Result.IsError || m.Verdict.Effect == troupe.Allow || set.p.made("new.txt") {
-				t.Errorf("%q: %s: %+v", types, id, m)
+				t.Errorf("%s: %+v", id, m)
 			}
 		}
-		if got["edit"].Result.IsError && strings.Contains(got["edit"].Result.Content.Text(), "denied") {
-			t.Errorf("%q: %+v", types, got["edit"])
+		if got["glob"].Result.IsError || got["glob"].Agent == "" {
+			t.Errorf("what nobody keeps it from: %+v", got["glob"])
 		}
 	}
+	callers().Each(t, func(t *testing.T, _ troupetest.Way, call troupetest.Caller[setting]) {
+		check(t, call, func(o *host.Options) { o.Agent = "narrow" })
+	})
+	check(t, by(fresh, "narrow", "wide")) // also if it is not the lead that is kept from it
 }
 
 // Rights do not depend on who calls: a call that the lead may make is allowed to

@@ -38,10 +38,11 @@ func Ways() []Way {
 
 // Made is what became of a call.
 type Made struct {
-	Agent   string // that made it
-	Mode    string // it was in
-	Verdict troupe.Verdict
-	Result  troupe.Result
+	Agent      string // that made it
+	Definition string // it follows
+	Mode       string // it was in
+	Verdict    troupe.Verdict
+	Result     troupe.Result
 }
 
 // Denied reports whether the call was denied, and its agent told so.
