@@ -118,52 +118,6 @@ func TestS103TwelveAgentsOfOneAccount(t *testing.T) {
 	}
 }
 
-// S104: a model whose streams break is asked again and, only where another is
-// named, replaced; then the log, the result and the parent's result name it. Half
-// a call never runs, and the session goes on with the model that answers.
-func TestS104AnotherModelOnlyByName(t *testing.T) {
-	for _, fallback := range [][]string{nil, {"anthropic/claude-sonnet-4-6"}} {
-		p := newPlace(t)
-		p.env = append(p.env, "TROUPE_MAX_RETRIES=1")
-		broken := map[string]bool{"claude-haiku-4-5": true}
-		p.provider.Respond(func(r *troupetest.Request) troupetest.Reply {
-			switch {
-			case strings.Contains(r.FirstUser(), "part") && broken[r.Model]:
-				call := use("w", "Write", map[string]any{"file_path": "half.txt", "content": "x"})
-				return troupetest.Reply{Message: troupetest.Use(call), Fault: troupetest.Fault{Cut: troupetest.InCall}}
-			case strings.Contains(r.FirstUser(), "part"):
-				return troupetest.Reply{Message: troupetest.Say("report")}
-			case len(r.Results()) == 0:
-				return troupetest.Reply{Message: troupetest.Use(use("a", "Agent", map[string]any{"description": "d", "prompt": "part 1"}))}
-			}
-			return troupetest.Reply{Message: troupetest.Say("done")}
-		})
-		s := p.open(t, bypass, func(o *host.Options) { o.Fallback = fallback })
-		if end := ask(t, s, "go"); end.Reason != troupe.Done {
-			t.Fatal(end)
-		}
-		var asked []string
-		for _, r := range p.provider.Requests() {
-			asked = append(asked, strings.TrimPrefix(r.Model, "claude-"))
-		}
-		res := p.provider.Last().Results()[0]
-		want := "haiku-4-5 haiku-4-5 haiku-4-5 haiku-4-5"
-		if fallback == nil {
-			has(t, res.Content.Text(), "did not finish (failed)")
-			hasNot(t, res.Content.Text(), "sonnet")
-		} else {
-			want = "haiku-4-5 haiku-4-5 haiku-4-5 sonnet-4-6 haiku-4-5"
-			has(t, res.Content.Text(), "report", "anthropic/claude-sonnet-4-6 answered, as anthropic/claude-haiku-4-5 is not available")
-		}
-		if got := strings.Join(asked, " "); got != want || res.IsError != (fallback == nil) {
-			t.Errorf("asked %s, want %s; %s", got, want, res.Content.Text())
-		}
-		if _, there := tree(t, p.dir)["half.txt"]; there {
-			t.Error("half a call was run")
-		}
-	}
-}
-
 // The lead that has gone over to another model stays with it, in this session
 // and when it is resumed, until the user names one.
 func TestAFallbackStays(t *testing.T) {

@@ -332,7 +332,7 @@ func TestCallersAreWhatTheySay(t *testing.T) {
 		got := call(t, set, use("one1", "Glob", map[string]any{"pattern": "*.go"}), use("two2", "Glob", map[string]any{"pattern": "*.go"}))
 		for _, id := range []string{"one1", "two2"} {
 			m := got[id]
-			if lead := m.Agent == session.Lead; m.Verdict.Effect != troupe.Allow || lead != strings.HasPrefix(way.Runs, "host.Session.Run") || m.Mode != "default" {
+			if lead := m.Agent == session.Lead; m.Verdict.Effect != troupe.Allow || lead != way.Lead() || m.Mode != "default" {
 				t.Errorf("%s: %+v", id, m)
 			}
 		}

@@ -75,44 +75,6 @@ func TestS91SignedBlocksGoBackAsTheyCame(t *testing.T) {
 	whole("back at its provider", 2)
 }
 
-// S96: a compaction that is asked for while calls run waits for all their results,
-// those of sub-agents, too.
-func TestS96ACompactionWaitsForTheResults(t *testing.T) {
-	p := newPlace(t)
-	s := p.open(t, bypass)
-	p.provider.Say("noted")
-	ask(t, s, strings.Repeat("remember blue ", 200))
-	p.provider.Respond(func(r *troupetest.Request) troupetest.Reply {
-		switch {
-		case strings.Contains(r.FirstUser(), "child"):
-			s.Compact("")
-			return troupetest.Reply{Message: troupetest.Say("CHILD RESULT")}
-		case isSummary(r):
-			return troupetest.Reply{Message: troupetest.Say("SUMMARY")}
-		case len(r.Results()) == 0 && !strings.Contains(string(r.Body), "SUMMARY"):
-			return troupetest.Reply{Message: troupetest.Use(use("c1", "Glob", map[string]any{"pattern": "*"}), use("c2", "Bash", map[string]any{"command": "echo SHELL RESULT"}),
-				use("c3", "Agent", map[string]any{"description": "child", "prompt": "child"}))}
-		}
-		return troupetest.Reply{Message: troupetest.Say("done")}
-	})
-	if end := ask(t, s, "go"); end.Text != "done" {
-		t.Errorf("%+v", end)
-	}
-	has(t, string(p.provider.Last().Body), "SUMMARY", "SHELL RESULT", "CHILD RESULT")
-	var order []string
-	for r := range session.Read(session.LogPath(s.Path(), session.Lead)) {
-		switch r.Event.(type) {
-		case troupe.ToolEnded:
-			order = append(order, "result")
-		case troupe.Compacted:
-			order = append(order, "compacted")
-		}
-	}
-	if got := strings.Join(order, " "); got != "result result result compacted" {
-		t.Error(got)
-	}
-}
-
 // S99: a copy of a session sends its parent's bytes: nothing in them depends on
 // the session, the process or the hour.
 func TestS99ACopySendsTheBytesOfItsParent(t *testing.T) {

@@ -16,10 +16,17 @@ type Way struct {
 	Runs, Starts string
 }
 
+// lead is the function that runs a lead.
+const lead = "host.Session.Run"
+
+// Lead reports whether the agent is the lead of its session, and so answers to the
+// user; any other is told of to the one that started it.
+func (w Way) Lead() bool { return w.Runs == lead }
+
 // Ways are all ways there are. Who writes a new one adds its row here, and to
 // every [Callers]; a test of the house finds the functions that no row names.
 func Ways() []Way {
-	const lead, start = "host.Session.Run", "host.Session.start"
+	const start = "host.Session.start"
 	const sub, prepare = "host.Session.record", "delegate.Agent.prepare"
 	return []Way{
 		{"lead", lead, start},
