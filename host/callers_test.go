@@ -151,7 +151,7 @@ func (s setting) play(t *testing.T, opened *host.Session, starts [][]troupe.Tool
 		case isSummary(r):
 			return troupetest.Reply{Message: troupetest.Say("SUMMARY")}
 		case len(starts) > 0 && heard:
-			return troupetest.Reply{}
+			return troupetest.Reply{Message: troupetest.Say("so it is")}
 		case len(starts) > 0 && level >= 0:
 			return troupetest.Reply{Message: troupetest.Use(starts[level]...)}
 		}

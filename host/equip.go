@@ -137,7 +137,7 @@ func (s *Session) tool(name string, scope delegate.Scope, files *tool.Files, pla
 	case "AskUserQuestion":
 		return tool.AskUserQuestion{Ask: s.chooser(session.Lead)}, nil
 	case "Bash":
-		b := &tool.Bash{Env: s.env, Output: s.output(), Mask: s.mask, Ledger: ledger(s.opts.Home)}
+		b := &tool.Bash{Env: s.env, Output: s.output(), Limit: s.opts.outputLimit, Mask: s.mask, Ledger: ledger(s.opts.Home)}
 		if s.cage != nil {
 			b.Confine = s.cage.confine
 		}

@@ -6,3 +6,6 @@ func (s *Session) AskGit(dir, answer string) (args []string, told string) {
 	q := s.askGit(gitData(dir))
 	return q.args, q.told([]string{answer})
 }
+
+// LimitOutput sets how many bytes of the output of a command are kept.
+func (o *Options) LimitOutput(bytes int64) { o.outputLimit = bytes }

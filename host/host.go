@@ -87,6 +87,8 @@ type Options struct {
 
 	Now   func() time.Time
 	NewID func() string // a UUID
+
+	outputLimit int64 // bytes of the output of a command that are kept; 0 is the tool's own limit
 }
 
 // Sessions is the directory in which all sessions are kept.

@@ -40,10 +40,16 @@ func newPlace(t *testing.T) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return placeIn(t, root)
+}
+
+// placeIn is a place in a directory, where one may have been before.
+func placeIn(t *testing.T, root string) *place {
+	t.Helper()
 	p := &place{home: filepath.Join(root, "home"), user: filepath.Join(root, "user"), dir: filepath.Join(root, "dir"),
 		provider: troupetest.NewProvider(t, troupetest.Key(key)), model: names[troupetest.Anthropic]}
 	for _, dir := range []string{p.home, p.user, p.dir} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -4,6 +4,7 @@ package host_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -115,46 +116,41 @@ func TestS99ACopySendsTheBytesOfItsParent(t *testing.T) {
 	}
 }
 
-// S130: who holds a session is known from the lock, not from the time on it.
-func TestS130LocksKnowNoTime(t *testing.T) {
-	for _, skew := range []time.Duration{-48 * time.Hour, 0, 48 * time.Hour} {
-		p := newPlace(t)
-		s := p.open(t)
-		lock := s.Path() + "/lock"
-		then := time.Now().Add(skew)
-		if err := os.Chtimes(lock, then, then); err != nil {
-			t.Fatal(err)
-		}
-		o := p.options(t)
-		resume(t, s)(&o)
-		o.Now = func() time.Time { return time.Now().Add(-skew) }
-		if other, err := host.Open(t.Context(), o); err == nil {
-			_ = other.Close()
-			t.Errorf("with a clock %v off a session in use was taken", skew)
-		}
-		closed(t, s)
-		closed(t, p.open(t, resume(t, s), func(o *host.Options) { o.Now = func() time.Time { return then } }))
-	}
-}
-
 // interrupted gives the lead its prompt, stops its turn once cond holds, and
 // returns how it ended.
 func interrupted(t *testing.T, s *host.Session, cond func() bool) (end troupe.Ended) {
 	t.Helper()
+	return stopped(t, s, cond, s.Interrupt)
+}
+
+// stopped is interrupted by stop, or by the end of the context of the run if it is nil.
+func stopped(t *testing.T, s *host.Session, cond func() bool, stop func()) (end troupe.Ended) {
+	t.Helper()
 	if err := s.Send(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if stop == nil {
+		stop = cancel
+	}
 	var wg sync.WaitGroup
-	wg.Go(func() { end, _ = s.Run(t.Context()) })
+	wg.Go(func() { end, _ = s.Run(ctx) })
+	waitFor(t, cond)
+	stop()
+	wg.Wait()
+	return end
+}
+
+// waitFor looks again until cond holds. The test's own limit ends it if it never does.
+func waitFor(t *testing.T, cond func() bool) {
+	t.Helper()
 	for !cond() {
 		if t.Context().Err() != nil {
-			t.Fatal("the moment to interrupt did not come")
+			t.Fatal("the moment that was waited for did not come")
 		}
 		<-time.After(5 * time.Millisecond)
 	}
-	s.Interrupt()
-	wg.Wait()
-	return end
 }
 
 // pids are those that commands have written into files of dir.
@@ -174,7 +170,7 @@ func pids(dir string) (all []int) {
 func running(pid int) bool {
 	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
 		_, state, _ := strings.Cut(string(stat), ") ")
-		return !strings.HasPrefix(state, "Z")
+		return !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
 	}
 	return syscall.Kill(pid, 0) == nil
 }

@@ -39,6 +39,8 @@ type Bash struct {
 	// Output is the directory for output that is too long to be kept in
 	// memory; "" keeps none of it.
 	Output string
+	// Limit is how many bytes of a command's output are kept in its file; 0 is 64 MiB.
+	Limit int64
 	// Mask takes keys out of what commands print, before any of it is kept;
 	// nil takes out nothing.
 	Mask *secret.Mask
@@ -108,7 +110,7 @@ func (b *Bash) Call(ctx context.Context, c *troupe.Call) (troupe.Result, error) 
 	limit := b.limit(in.Timeout)
 	limited, cancel := context.WithTimeoutCause(ctx, limit, errTimeLimit)
 	defer cancel()
-	capture := &proc.Capture{Dir: b.Output, Memory: shownOutput}
+	capture := &proc.Capture{Dir: b.Output, Memory: shownOutput, Limit: b.Limit}
 	printed := b.Mask.Writer(capture)
 	out, runErr := proc.Run(limited, proc.Command{
 		Path:   shell,
