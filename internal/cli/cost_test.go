@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 
@@ -154,7 +155,19 @@ func TestCostsAddUp(t *testing.T) {
 		if a, m, whole := sum(c.Agents), sum(c.Models), sum([]cli.Line{{Cost: c.All}}); a != m || a != whole {
 			t.Errorf("agents %s, models %s, all %s", a, m, whole)
 		}
+		above := map[string]string{}
 		for _, a := range c.Agents {
+			above[a.Agent] = a.Parent
+		}
+		for i, a := range c.Agents {
+			own := false // it is below itself
+			for up, n := a.Parent, 0; above[up] != "" && n <= agents; up, n = above[up], n+1 {
+				own = own || n == agents
+			}
+			at := slices.IndexFunc(c.Agents, func(b cli.Line) bool { return b.Agent == a.Parent })
+			if at >= i && !own {
+				t.Errorf("%s stands above %s, who started it", a.Agent, a.Parent)
+			}
 			if len(a.Models) > 0 && sum(a.Models) != sum([]cli.Line{a}) {
 				t.Errorf("the models of %s do not add up", a.Agent)
 			}
