@@ -54,7 +54,8 @@ var mayImport = map[string]string{
 	// 4: what puts them together
 	"/host": "/ /internal/secret /proc /model /model/anthropic /model/openai /model/script /tool /permission /session /ask /budget /hook /compact /config /delegate /internal/statefile /internal/failpoint /internal/fence",
 	// 5: faces
-	"/internal/cli":     "/ /session /ask",
+	"/internal/prefix":  "/ /session",
+	"/internal/cli":     "/ /session /internal/prefix /ask",
 	"/internal/line":    "/ /permission /session /ask /host /internal/cli",
 	"/internal/control": "/ /session /ask /hook /host /internal/cli",
 	// 6: the command

@@ -110,8 +110,13 @@ func (p *program) missing(damage error) int {
 		return 0
 	}
 	lines := slices.DeleteFunc(strings.Split(damage.Error(), "\n"), func(s string) bool { return strings.TrimSpace(s) == "" })
+	p.unread(lines)
+	return len(lines)
+}
+
+// unread tells of what could not be read, a line each.
+func (p *program) unread(lines []string) {
 	for _, line := range lines {
 		fmt.Fprintln(p.notes, "troupe: not read: "+oneLine(line, 300))
 	}
-	return len(lines)
 }
