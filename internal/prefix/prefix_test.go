@@ -100,20 +100,38 @@ func used(size, read int) troupe.Usage {
 	return troupe.Usage{CacheRead: read, CacheWrite: size - read, Output: 1}
 }
 
-// What there is to say of sessions, scene by scene.
-func TestLook(t *testing.T) {
+// A scene is what happens in a session, and what there is to say of it.
+type scene struct {
+	play func(d *diary)
+	want []string
+}
+
+func (s scene) check(t *testing.T) {
+	d := newDiary(t)
+	d.log("lead", start("lead", "", "p/m"))
+	s.play(d)
+	_, got := d.look()
+	if diff := cmp.Diff(s.want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// edited is a conversation of which the third message is another one than in talk.
+func edited() troupe.Request {
+	req := talk(5)
+	req.Messages[2] = troupe.Say(troupe.User, "another one")
+	return req
+}
+
+// Where one agent's requests break with those before, and where not.
+func TestBreaks(t *testing.T) {
 	other := talk(3)
 	other.System = strings.Replace(role, "work", "rest", 1)
 	tools := talk(3)
 	tools.Tools = []troupe.ToolSpec{{Name: "Bash", Schema: []byte(`{"type":"object"}`)}}
-	edited := talk(5)
-	edited.Messages[2] = troupe.Say(troupe.User, "another one")
 	renamed := talk(3)
 	renamed.Model = "n"
-	for name, tt := range map[string]struct {
-		scene func(d *diary)
-		want  []string
-	}{
+	for name, s := range map[string]scene{
 		"a conversation that goes on": {func(d *diary) {
 			d.ask("lead", talk(1), used(3000, 0))
 			d.ask("lead", talk(3), used(4000, 3000))
@@ -129,7 +147,7 @@ func TestLook(t *testing.T) {
 		}, []string{"lead 2 breaks lead 1 in the tool Bash (): 100"}}, // not more than was paid
 		"a message that changed": {func(d *diary) {
 			d.ask("lead", talk(5), used(5000, 0))
-			d.ask("lead", edited, used(4000, 3900))
+			d.ask("lead", edited(), used(4000, 3900))
 		}, []string{"lead 2 breaks lead 1 in message 3 (user) (): 100"}},
 		"another model": {func(d *diary) {
 			d.ask("lead", talk(1), used(3000, 0))
@@ -141,7 +159,7 @@ func TestLook(t *testing.T) {
 			d.log("lead", troupe.Compacting{})
 			body, _ := anthropic.Encode(new(talk(6)), anthropic.Options{})
 			d.log("lead", troupe.Sent{Body: body}, troupe.Compacted{Usage: used(5100, 5000)})
-			d.ask("lead", edited, used(4000, 3900))
+			d.ask("lead", edited(), used(4000, 3900))
 		}, []string{"lead 3 breaks lead 1 in message 3 (user) (the conversation was put together): 100"}},
 		"a summary that failed": {func(d *diary) {
 			d.ask("lead", talk(5), used(5000, 0))
@@ -150,6 +168,15 @@ func TestLook(t *testing.T) {
 			d.log("lead", troupe.NotCompacted{})
 			d.ask("lead", talk(7), used(6000, 5000))
 		}, nil},
+	} {
+		t.Run(name, s.check)
+	}
+}
+
+// What was not read from the cache although the bytes are the same, and agents that
+// begin with what others have sent.
+func TestMisses(t *testing.T) {
+	for name, s := range map[string]scene{
 		"too old": {func(d *diary) {
 			d.ask("lead", talk(1), used(3000, 0))
 			d.now = d.now.Add(6 * time.Minute)
@@ -173,22 +200,14 @@ func TestLook(t *testing.T) {
 		}, []string{"a 1 misses 2997 of b 1, 0s after"}},
 		"forks": {func(d *diary) {
 			d.ask("lead", talk(3), used(4000, 0))
-			for id, req := range map[string]troupe.Request{"good": talk(5), "bad": edited} {
+			for id, req := range map[string]troupe.Request{"good": talk(5), "bad": edited()} {
 				d.log(id, start(id, "lead", "p/m", req.Messages...))
 				d.ask(id, req, used(5000, 4000))
 			}
 			d.ask("lead", talk(5), used(5000, 4000))
 		}, []string{"bad 1 breaks lead 1 in message 3 (user) (a fork): 492"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			d := newDiary(t)
-			d.log("lead", start("lead", "", "p/m"))
-			tt.scene(d)
-			_, got := d.look()
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Error(diff)
-			}
-		})
+		t.Run(name, s.check)
 	}
 }
 
