@@ -64,6 +64,8 @@ func long(used int) *troupe.State {
 	call(s, "t1", "TodoWrite", `{"todos":[{"content":"old","status":"pending"}]}`, "ok")
 	call(s, "t2", "TodoWrite", `{"todos":[{"content":"count","status":"in_progress"}]}`, "ok")
 	call(s, "p1", "ExitPlanMode", `{"plan":"first the black ones"}`, "approved")
+	s.Apply(troupe.Replied{Reply: troupe.Reply{Message: troupetest.Use(troupe.ToolUse{ID: "p2", Name: "ExitPlanMode", Input: json.RawMessage(`{"plan":"sell them"}`)})}})
+	s.Apply(troupe.ToolEnded{Use: "p2", Result: troupe.Failure("declined")})
 	for i := range 6 {
 		call(s, fmt.Sprint("c", i), "Read", `{"file_path":"a"}`, strings.Repeat("wool ", 100))
 	}
@@ -157,7 +159,7 @@ func TestWhatSurvives(t *testing.T) {
 				t.Errorf("round %d: %d times %q in:\n%s", round, strings.Count(got, want), want, got)
 			}
 		}
-		for _, gone := range []string{`"old"`, fmt.Sprintf("SUMMARY %d", round-1)} {
+		for _, gone := range []string{`"old"`, "sell them", fmt.Sprintf("SUMMARY %d", round-1)} {
 			if strings.Contains(got, gone) {
 				t.Errorf("round %d: %q is still there", round, gone)
 			}

@@ -107,7 +107,7 @@ func carried(msgs []troupe.Message) (frames []string) {
 		frames = append(frames, fence.Frame(firstPrompt, prompt))
 	}
 	for name, tool := range map[string]string{todos: "TodoWrite", plan: "ExitPlanMode"} {
-		switch input := lastUse(msgs, tool); {
+		switch input := lastDone(msgs, tool); {
 		case input != nil:
 			frames = append(frames, fence.Frame(name, string(input)))
 		default:
@@ -120,12 +120,19 @@ func carried(msgs []troupe.Message) (frames []string) {
 	return frames
 }
 
-// lastUse returns the input of the newest call of a tool.
-func lastUse(msgs []troupe.Message, tool string) json.RawMessage {
+// lastDone returns the input of the newest call of a tool that came to something:
+// a plan that was declined is none.
+func lastDone(msgs []troupe.Message, tool string) json.RawMessage {
+	done := map[string]bool{}
 	for _, m := range slices.Backward(msgs) {
-		for _, u := range slices.Backward(m.ToolUses()) {
-			if u.Name == tool {
-				return u.Input
+		for _, b := range slices.Backward(m.Content) {
+			switch b := b.(type) {
+			case troupe.ToolResult:
+				done[b.ID] = !b.IsError
+			case troupe.ToolUse:
+				if b.Name == tool && done[b.ID] {
+					return b.Input
+				}
 			}
 		}
 	}

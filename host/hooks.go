@@ -84,6 +84,7 @@ func (w *watched) before(ctx context.Context, c *troupe.Call) (troupe.Verdict, e
 	}
 	v := troupe.Verdict{Effect: o.Effect, By: "hook", Reason: o.Reason, Input: o.Input}
 	if o.Halt {
+		w.s.halt(o.Why)
 		v = troupe.Verdict{Effect: troupe.Deny, By: "hook", Reason: halted(o.Why), Stop: true}
 	}
 	if v.Effect == troupe.Deny {
@@ -205,9 +206,22 @@ func (s *Session) halt(why string) {
 	stop := s.stop
 	s.mu.Unlock()
 	if stop != nil {
-		stop(fmt.Errorf("%w: %s", troupe.ErrInterrupted, halted(why)))
+		stop(haltError(why))
 	}
 }
+
+// A haltError says why a hook has stopped the agents.
+type haltError string
+
+func (e haltError) Error() string {
+	return fmt.Sprintf("%v: %s", troupe.ErrInterrupted, halted(string(e)))
+}
+
+// Unwrap returns what a run ends with that somebody has stopped.
+func (haltError) Unwrap() error { return troupe.ErrInterrupted }
+
+// Code is the word for programs.
+func (haltError) Code() string { return "hook_stopped" }
 
 // beforeEnd asks the hooks whether the agent may stop: see [troupe.Config].
 func (w *watched) beforeEnd(ctx context.Context, state *troupe.State) iter.Seq2[troupe.Event, error] {

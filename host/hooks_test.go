@@ -145,7 +145,7 @@ func TestAHookCanStopAllAgents(t *testing.T) {
 			t.Fatal(err)
 		}
 		end, err := s.Run(t.Context())
-		if !errors.Is(err, troupe.ErrInterrupted) || end.Reason != troupe.Interrupted || !strings.Contains(end.Err, "enough") {
+		if !errors.Is(err, troupe.ErrInterrupted) || end.Reason != troupe.Interrupted || !strings.Contains(end.Err, "enough") || end.Code != "hook_stopped" {
 			t.Errorf("%s: %+v, %v", e, end, err)
 		}
 		p.provider.Say("still here")

@@ -189,12 +189,13 @@ type move struct {
 	dirs []string
 }
 
-// movedTo is where the lead works after the moves that were asked for.
-func (s *Session) movedTo(p troupe.Place) (troupe.Place, bool) {
+// movedTo is where the lead works after the moves that were asked for, and how
+// many these are. They are forgotten when they are in the log.
+func (s *Session) movedTo(p troupe.Place) (_ troupe.Place, moves int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.moves) == 0 {
-		return p, false
+		return p, 0
 	}
 	p.Also = slices.Clone(p.Also)
 	for _, m := range s.moves {
@@ -203,6 +204,5 @@ func (s *Session) movedTo(p troupe.Place) (troupe.Place, bool) {
 			p.Also = append(p.Also, m.dirs...)
 		}
 	}
-	s.moves = nil
-	return p, true
+	return p, len(s.moves)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/config"
 	"github.com/troupe-sh/troupe/host"
@@ -144,5 +146,23 @@ func TestPermitRefuses(t *testing.T) {
 	}
 	if p.runs(t, s, "touch a") {
 		t.Error("the rule counts though it could not be written")
+	}
+}
+
+// A directory that was given is not forgotten before it is in the log.
+func TestAMoveThatIsNotLoggedIsNotForgotten(t *testing.T) {
+	p := newPlace(t)
+	s := p.open(t)
+	p.permit(t, s, host.PermissionUpdate{Type: "addDirectories", Directories: []string{p.user}, Destination: "session"})
+	var told []troupe.Event
+	for _, taken := range []bool{false, true, true} {
+		s.MoveOn(func(ev troupe.Event, _ error) bool {
+			told = append(told, ev)
+			return taken
+		})
+	}
+	want := troupe.Moved{Place: troupe.Place{Dir: s.Dir, Also: []string{p.user}}}
+	if diff := cmp.Diff([]troupe.Event{want, want}, told); diff != "" {
+		t.Error(diff)
 	}
 }

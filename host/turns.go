@@ -159,8 +159,17 @@ func (s *Session) switchOver(state *troupe.State, yield func(troupe.Event, error
 
 // moveOn logs where the lead is to work from now on.
 func (s *Session) moveOn(state *troupe.State, yield func(troupe.Event, error) bool) (on bool) {
-	to, ok := s.movedTo(state.Place)
-	return !ok || yield(troupe.Moved{Place: to}, nil)
+	to, moves := s.movedTo(state.Place)
+	if moves == 0 {
+		return true
+	}
+	if !yield(troupe.Moved{Place: to}, nil) {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.moves = slices.Delete(s.moves, 0, moves)
+	return true
 }
 
 // switched notes the model and the mode that the lead has now.

@@ -63,6 +63,7 @@ func TestEnds(t *testing.T) {
 	}{
 		{ended(troupe.OutOfTurns, "so far", 3, u, "turn limit reached: 3"), "error_max_turns", "max_turns", "max_turns: turn limit reached: 3 · 3 turns · 5 tokens · $0.0050 · session s1\n"},
 		{ended(troupe.Interrupted, "so far", 1, u, "interrupted"), "error_during_execution", "aborted_streaming", "interrupted · 1 turn · 5 tokens · $0.0050 · session s1\n"},
+		{coded("hook_stopped", ended(troupe.Interrupted, "so far", 1, u, "a hook")), "error_during_execution", "hook_stopped", "interrupted: a hook · 1 turn · 5 tokens · $0.0050 · session s1\n"},
 		{coded("api_error", ended(troupe.Failed, "so far", 1, u, "p:\n401\tno")), "error_during_execution", "api_error", "failed: p: 401 no · 1 turn · 5 tokens · $0.0050 · session s1\n"},
 		{coded("prompt_too_long", ended(troupe.Failed, "so far", 1, u, "long")), "error_during_execution", "prompt_too_long", "failed: long · 1 turn · 5 tokens · $0.0050 · session s1\n"},
 		{coded("max_budget_usd", ended(troupe.OverBudget, "so far", 1, u, "spent")), "error_max_budget_usd", "budget_exhausted", "over_budget: spent · 1 turn · 5 tokens · $0.0050 · session s1\n"},

@@ -236,6 +236,9 @@ func terminal(o Outcome) any {
 	case troupe.OverBudget, troupe.OutOfTime:
 		return "budget_exhausted"
 	case troupe.Interrupted:
+		if o.Ended.Code != "" {
+			return o.Ended.Code
+		}
 		if o.Tally.inTools {
 			return "aborted_tools"
 		}
