@@ -92,6 +92,7 @@ func (b *bench) figures(ctx context.Context, tree string, files int) (out []figu
 		func() ([]figure, error) { return b.reads(ctx, plain) },
 		func() ([]figure, error) { return b.shells(ctx, plain) },
 		func() ([]figure, error) { return b.decisions(ctx, plain) },
+		func() ([]figure, error) { return b.siblings(ctx, plain) },
 		func() ([]figure, error) { return b.resumes(ctx) },
 		func() ([]figure, error) { return b.long(ctx, plain) },
 		func() ([]figure, error) { return b.searches(ctx, tree, "a word", "SessionManager") },

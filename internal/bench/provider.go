@@ -19,7 +19,8 @@ type provider struct {
 	server *http.Server
 	ended  chan error
 
-	look func(n int, size int64) // called at the n-th request of a run, of so many bytes; may be nil
+	look  func(n int, size int64) // called at the n-th request of a run, of so many bytes; may be nil
+	other http.Handler            // answers in its place, if it is not nil
 
 	mu    sync.Mutex
 	plan  []call // what the model of the present run does before its last word
@@ -79,6 +80,10 @@ func (p *provider) exchanges() []exchange {
 
 // ServeHTTP implements [http.Handler].
 func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p.other != nil {
+		p.other.ServeHTTP(w, r)
+		return
+	}
 	size, _ := io.Copy(io.Discard, r.Body) // what is cut short shows in the run
 	p.mu.Lock()
 	n, plan := len(p.times), p.plan
@@ -88,9 +93,9 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	if n <= len(plan) {
-		stream(w, fmt.Sprintf("call_%d", n), &plan[n-1])
+		stream(w, n, plan[n-1])
 	} else {
-		stream(w, "", nil)
+		stream(w, n)
 	}
 	_ = http.NewResponseController(w).Flush()
 	p.mu.Lock()
@@ -100,24 +105,30 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stream writes a reply: a call, or the model's last word.
-func stream(w io.Writer, id string, c *call) {
+// stream writes the n-th reply: calls, or the model's last word.
+func stream(w io.Writer, n int, calls ...call) {
 	event := func(name string, fields map[string]any) {
 		fields["type"] = name
 		text, _ := json.Marshal(fields) // of strings and numbers
 		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", name, text)
 	}
+	block := func(index int, block, delta map[string]any) {
+		event("content_block_start", map[string]any{"index": index, "content_block": block})
+		event("content_block_delta", map[string]any{"index": index, "delta": delta})
+		event("content_block_stop", map[string]any{"index": index})
+	}
 	event("message_start", map[string]any{"message": map[string]any{"id": "m", "type": "message", "role": "assistant", "model": "claude-sonnet-4-6",
 		"content": []any{}, "usage": map[string]any{"input_tokens": 100, "output_tokens": 1}}})
-	block, delta, stop := map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": "Done."}, "end_turn"
-	if c != nil {
-		input, _ := json.Marshal(c.Input)
-		block = map[string]any{"type": "tool_use", "id": id, "name": c.Tool, "input": map[string]any{}}
-		delta, stop = map[string]any{"type": "input_json_delta", "partial_json": string(input)}, "tool_use"
+	stop := "tool_use"
+	if len(calls) == 0 {
+		stop = "end_turn"
+		block(0, map[string]any{"type": "text", "text": ""}, map[string]any{"type": "text_delta", "text": "Done."})
 	}
-	event("content_block_start", map[string]any{"index": 0, "content_block": block})
-	event("content_block_delta", map[string]any{"index": 0, "delta": delta})
-	event("content_block_stop", map[string]any{"index": 0})
+	for i, c := range calls {
+		input, _ := json.Marshal(c.Input)
+		block(i, map[string]any{"type": "tool_use", "id": fmt.Sprintf("call_%d_%d", n, i), "name": c.Tool, "input": map[string]any{}},
+			map[string]any{"type": "input_json_delta", "partial_json": string(input)})
+	}
 	event("message_delta", map[string]any{"delta": map[string]any{"stop_reason": stop}, "usage": map[string]any{"output_tokens": 20}})
 	event("message_stop", map[string]any{})
 }

@@ -279,7 +279,7 @@ func (l *look) place(b body) int {
 
 // share notes what b has in common with an earlier one, if it is more than is known.
 func (r *Request) share(b, earlier body) {
-	if n := common(b.data, earlier.data); n > r.Shared && !earlier.sent.After(b.sent) {
+	if n := common(b.data, earlier.data); n > r.Shared {
 		r.Shared, r.With, r.After = n, earlier.of, b.sent.Sub(earlier.sent)
 	}
 }
