@@ -35,7 +35,7 @@ type promptCache struct {
 
 	mu      sync.Mutex
 	entries map[[sha256.Size]byte]time.Time // last use of prefixes that ended at a mark
-	prompts map[string][]*cachedPrompt      // whole prompts by model
+	prompts map[string][]cachedPrompt      // whole prompts by model
 }
 
 // cachedPrompt is a prompt of a cache that needs no marks.
@@ -45,7 +45,7 @@ type cachedPrompt struct {
 }
 
 func newPromptCache() *promptCache {
-	return &promptCache{age: cacheAge, entries: map[[sha256.Size]byte]time.Time{}, prompts: map[string][]*cachedPrompt{}}
+	return &promptCache{age: cacheAge, entries: map[[sha256.Size]byte]time.Time{}, prompts: map[string][]cachedPrompt{}}
 }
 
 // fresh reports whether what was used last then is still there.
@@ -99,22 +99,16 @@ func (c *promptCache) automatic(model string, pieces []piece, now time.Time) (tr
 	for _, p := range pieces {
 		prompt = append(prompt, p.data...)
 	}
-	c.prompts[model] = slices.DeleteFunc(c.prompts[model], func(p *cachedPrompt) bool { return !c.fresh(p.used, now) })
+	c.prompts[model] = slices.DeleteFunc(c.prompts[model], func(p cachedPrompt) bool { return !c.fresh(p.used, now) })
 	read := 0
-	var best *cachedPrompt
 	for _, earlier := range c.prompts[model] {
-		if n := commonPrefix(prompt, earlier.data) / 4 / step * step; n > read {
-			read, best = n, earlier
-		}
-	}
-	if best != nil {
-		best.used = later(best.used, now)
+		read = max(read, commonPrefix(prompt, earlier.data)/4/step*step)
 	}
 	u := troupe.Usage{CacheRead: read, Input: tokens(len(prompt)) - read}
 	return u, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.prompts[model] = append(c.prompts[model], &cachedPrompt{prompt, now})
+		c.prompts[model] = append(c.prompts[model], cachedPrompt{prompt, now})
 	}
 }
 

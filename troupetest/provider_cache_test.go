@@ -49,6 +49,25 @@ func TestCacheForgets(t *testing.T) {
 	}
 }
 
+// What was found by looking back from a mark was read, too, and stays.
+func TestCacheKeepsWhatIsRead(t *testing.T) {
+	now := time.Unix(1000, 0)
+	p := NewProvider(t, Clock(func() time.Time { return now }))
+	p.Say("a", "b", "c")
+	long, mark := strings.Repeat("word ", 1600), `,"cache_control":{"type":"ephemeral"}`
+	for i, body := range []string{
+		`{"type":"text","text":"` + long + `"` + mark + `}`,
+		`{"type":"text","text":"` + long + `"},{"type":"text","text":"x"` + mark + `}`,
+		`{"type":"text","text":"` + long + `"` + mark + `}`,
+	} {
+		post(t, p, Anthropic, talk(userSays(body)))
+		if got := p.Last().Usage.CacheRead; (got > 1000) != (i > 0) {
+			t.Errorf("request %d reads %d tokens", i+1, got)
+		}
+		now = now.Add(4 * time.Minute)
+	}
+}
+
 // A prompt is in the cache when the first byte of its answer goes out, and what a
 // request can read is decided when it comes.
 func TestCacheIsThereWithTheFirstByte(t *testing.T) {
