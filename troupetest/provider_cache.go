@@ -35,7 +35,7 @@ type promptCache struct {
 
 	mu      sync.Mutex
 	entries map[[sha256.Size]byte]time.Time // last use of prefixes that ended at a mark
-	prompts map[string][]cachedPrompt      // whole prompts by model
+	prompts map[string][]cachedPrompt       // whole prompts by model
 }
 
 // cachedPrompt is a prompt of a cache that needs no marks.
