@@ -1,6 +1,8 @@
 package permission
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/troupe-sh/troupe"
@@ -57,5 +59,27 @@ func TestCommandsUnderRules(t *testing.T) {
 	}
 	if v := policy(t, DontAsk, "allow Bash(git *)").Decide(shell(place, "git grep 'std::vector'")); v.Effect != troupe.Allow {
 		t.Errorf("git grep, where nothing is denied to read: %+v", v)
+	}
+}
+
+// Where a rule denies to read a file, git shows of all files no more than their
+// names and figures; of those that are named it shows all, as where no rule is.
+func TestGitShowsWhatIsNotDenied(t *testing.T) {
+	place := workspace(t)
+	all := []string{"git diff", "git diff HEAD~1", "git diff --cached", "git show", "git show HEAD~1", "git log -p", "git log -p -3", "git show --stat -p", "git diff -- ."}
+	some := []string{"git diff -- src", "git diff HEAD~1 -- main.go", "git diff main.go", "git log -p -- src/a.go", "git log -p src", "git log --word-diff", "git show HEAD -- README.md", "git diff --stat", "git diff --name-only HEAD~1",
+		"git show --stat", "git show -s --format=%B", "git log", "git log --stat", "git log -S word", "git log --oneline -5", "git diff --quiet", "git status", "git blame main.go"}
+	for _, mode := range []Mode{DontAsk, Bypass} {
+		for _, command := range slices.Concat(all, some) {
+			denied := slices.Contains(all, command)
+			if v := policy(t, mode, "deny Read(./.env)", "deny Read(/secrets/**)").Decide(shell(place, command)); (v.Effect == troupe.Allow) == denied || denied && mode == DontAsk && !strings.Contains(v.Reason, "name the files behind --") {
+				t.Errorf("%s: %q: %s (%s: %s)", mode, command, v.Effect, v.By, v.Reason)
+			}
+			for _, rule := range []string{"deny Read(//elsewhere/**)", "deny Bash(rm *)"} {
+				if v := policy(t, mode, rule).Decide(shell(place, command)); v.Effect != troupe.Allow {
+					t.Errorf("%s, %s: %q: %s (%s: %s)", mode, rule, command, v.Effect, v.By, v.Reason)
+				}
+			}
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package permission
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -138,6 +140,60 @@ func gitReads(args []word) bool {
 		return false
 	}
 	return onlyOptions(rest, short, long)
+}
+
+// gitGoesDown reports whether a git command shows, or packs, what is in the files
+// of a repository, or was, unless it is told of which.
+func gitGoesDown(words []word) bool {
+	sub, rest, _ := gitCommand(words[1:])
+	has := func(short string, long ...string) bool {
+		return slices.ContainsFunc(rest, func(w word) bool { return shortOption(w.text, short, "SGLn") || longOption(w.text, long...) })
+	}
+	patch := has("puUc", "--patch", "--patch-with-stat", "--patch-with-raw", "--unified", "--cc", "--remerge-diff", "--diff-merges", "--binary")
+	switch sub {
+	case "grep", "archive", "format-patch", "range-diff":
+		return true
+	case "diff", "show":
+		return patch || !has("s", "--no-patch", "--quiet", "--stat", "--shortstat", "--numstat", "--name-only", "--name-status", "--summary", "--dirstat", "--compact-summary")
+	case "log", "reflog", "stash", "diff-tree", "diff-index", "diff-files", "rev-list":
+		return patch
+	}
+	return false
+}
+
+// pathspecs returns the files that a git command is told of: what stands behind --,
+// else words that are files here, which git takes for such or refuses. If one of
+// them can mean any file there are none.
+func (j shellJudge) pathspecs(words []word) (out []word) {
+	at := slices.IndexFunc(words, func(w word) bool { return w.text == "--" })
+	sub, rest, _ := gitCommand(words[1:])
+	if at >= 0 {
+		rest = words[at+1:]
+	}
+	for _, w := range rest {
+		if at < 0 {
+			if _, err := os.Lstat(absolute(j.scope.dir.named, w.text)); err != nil || sub == "grep" || sub == "archive" {
+				continue
+			}
+		}
+		if !w.known() || strings.ContainsAny(w.text, "*?[\\") || strings.HasPrefix(w.text, ":") {
+			return nil
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// top is the directory of the repository that the place is in, or the place.
+func (j shellJudge) top() string {
+	for dir := j.scope.dir.real; ; dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			return j.scope.dir.real
+		}
+	}
 }
 
 // gitCompares reports whether a git command that only reads looks at the content

@@ -120,28 +120,40 @@ func (j shellJudge) recursion(words []word) (finding, bool) {
 	if !goesDown(words) {
 		return finding{}, false
 	}
-	dirs := []word{{text: "."}}
-	args := operands(words)
-	if programName(words[0].text) == "git" { // its files stand behind --
-		args = args[min(len(args), slices.IndexFunc(append(args, word{text: "--"}), func(w word) bool { return w.text == "--" })):]
+	for _, w := range j.wentThrough(words) {
+		t, err := j.scope.target(absolute(j.scope.dir.named, w.text))
+		for _, r := range denied {
+			if err != nil || j.none || r.spec == "" || j.scope.mayHold(r.path, t) && j.isDir(t) {
+				return firmAsk(bySafety, fmt.Sprintf("%s goes through whole directories, files of the %s among them; use the Grep tool, which leaves them out, or name the files%s", words[0].text, r.cited(), behind(words))), true
+			}
+		}
+	}
+	return finding{}, false
+}
+
+// behind says where git wants files to be named.
+func behind(words []word) string {
+	if programName(words[0].text) == "git" {
+		return " behind --"
+	}
+	return ""
+}
+
+// wentThrough returns what a command goes through that reads whole directories.
+func (j shellJudge) wentThrough(words []word) (dirs []word) {
+	args, all := operands(words), word{text: "."}
+	if programName(words[0].text) == "git" {
+		args, all = j.pathspecs(words), word{text: j.top()}
 	}
 	for _, w := range args {
 		if w.known() && !strings.HasPrefix(w.text, "-") {
 			dirs = append(dirs, w)
 		}
 	}
-	if len(dirs) > 1 {
-		dirs = dirs[1:]
+	if len(dirs) == 0 {
+		return []word{all}
 	}
-	for _, w := range dirs {
-		t, err := j.scope.target(absolute(j.scope.dir.named, w.text))
-		for _, r := range denied {
-			if err != nil || j.none || r.spec == "" || j.scope.mayHold(r.path, t) && j.isDir(t) {
-				return firmAsk(bySafety, fmt.Sprintf("%s goes through whole directories, files of the %s among them; use the Grep tool, which leaves them out, or name the files", words[0].text, r.cited())), true
-			}
-		}
-	}
-	return finding{}, false
+	return dirs
 }
 
 // isDir reports whether t is a directory with something in it.
@@ -171,8 +183,7 @@ func goesDown(words []word) bool {
 	case "rg", "ag", "ack", "tar", "rsync":
 		return true
 	case "git":
-		sub, _, _ := gitCommand(words[1:])
-		return sub == "grep"
+		return gitGoesDown(words)
 	case "grep", "egrep", "fgrep":
 		return has("rRd", "--recursive", "--dereference-recursive", "--directories")
 	case "diff", "zip", "scp":

@@ -244,7 +244,10 @@ func (s *scope) mayHold(p pathPattern, dir target) bool {
 	if p.start == atAny || s.touches(p, dir) {
 		return true
 	}
-	fixed, _ := doublestar.SplitPattern(fold(p.glob))
+	fixed := fold(p.glob)
+	if strings.ContainsAny(fixed, `*?[{\`) { // else it is one path, and not all beside it
+		fixed, _ = doublestar.SplitPattern(fixed)
+	}
 	for _, base := range s.bases(p) {
 		at := path.Join(fold(slashed(base)), fixed)
 		for _, name := range []string{dir.named, dir.real} {
