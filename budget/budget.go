@@ -13,6 +13,7 @@ package budget
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 
@@ -161,7 +162,9 @@ func (e *Exceeded) Error() string {
 	if e.held.tokens > 0 {
 		fmt.Fprintf(&s, ", has requests under way for %s", show(e.held))
 	}
-	fmt.Fprintf(&s, ", and the next request is about %s; raise the limit to go on", show(e.next))
+	need := amount{e.Spent.Tokens, e.Spent.Dollars}.add(e.held).add(e.next)
+	need.dollars = math.Ceil(need.dollars*1e4) / 1e4 // what is shown must do
+	fmt.Fprintf(&s, ", and the next request is about %s; raise the limit to %s at least to go on", show(e.next), show(need))
 	return s.String()
 }
 

@@ -312,3 +312,32 @@ func TestChargedAsBilled(t *testing.T) {
 		t.Errorf("charged %+v, billed %+v", got, bill)
 	}
 }
+
+// The error names a limit that would do, and no larger one: a first request that
+// is larger than its limit would never be sent.
+func TestTheErrorNamesALimitThatWouldDo(t *testing.T) {
+	dear := func(_ string, u troupe.Usage) (float64, bool) { return float64(u.Total()) / 1e3 / 7, true }
+	try := func(l budget.Limits) error {
+		m := replies(troupe.Usage{Input: 30, Output: 15})
+		charged := budget.New("the session", l).Wrap(m, dear)
+		_, err := ask(t, charged, 9_000)
+		return err
+	}
+	for _, c := range []struct {
+		small, enough, less budget.Limits
+		says                string
+	}{
+		{budget.Limits{Tokens: 5}, budget.Limits{Tokens: 3000}, budget.Limits{Tokens: 2999}, "raise the limit to 3,000 tokens at least"},
+		{budget.Limits{Dollars: 0.01}, budget.Limits{Dollars: 0.4286}, budget.Limits{Dollars: 0.4285}, "raise the limit to $0.4286 at least"},
+	} {
+		if err := try(c.small); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%+v: %v", c.small, err)
+		}
+		if err := try(c.less); err == nil {
+			t.Errorf("%+v is enough", c.less)
+		}
+		if err := try(c.enough); err != nil {
+			t.Errorf("%+v: %v", c.enough, err)
+		}
+	}
+}

@@ -156,6 +156,8 @@ func TestSandboxGuardsSettings(t *testing.T) {
 			return // it can only add rights, and says so: doc/sandbox.md
 		}
 		git(t, p.dir, "init", "-q")
+		git(t, p.dir, "init", "-q", "nested")
+		git(t, p.dir, "init", "-q", "--bare", ".git/modules/sub")
 		p.write(t, ".troupe/settings.json", "{}")
 		p.write(t, ".claude/settings.local.json", "{}")
 		p.write(t, ".mcp.json", "{}")
@@ -163,7 +165,8 @@ func TestSandboxGuardsSettings(t *testing.T) {
 		defer closed(t, s)
 		for _, command := range []string{
 			`sh -c 'echo x > .troupe/settings.json'`, `sh -c 'echo x > .troupe/settings.local.json'`, `python3 -c 'open(".claude/settings.local.json", "w")'`,
-			`sh -c 'echo x > .mcp.json'`, `sh -c 'echo x > .git/hooks/pre-commit'`, `git config core.fsmonitor ./x`, `mv .git aside`, `mv .troupe aside`,
+			`sh -c 'echo x > .mcp.json'`, `sh -c 'echo x > .git/hooks/pre-commit'`, `git config core.fsmonitor ./x`, `sh -c 'echo x > nested/.git/hooks/pre-commit'`,
+			`git -C nested config core.fsmonitor ./x`, `sh -c 'echo x > .git/modules/sub/hooks/pre-commit'`, `mv nested aside`, `mv .git aside`, `mv .troupe aside`,
 			`sh -c "echo x > ` + p.home + `/settings.json"`,
 		} {
 			// They may run, as far as the mode goes: what is not written plainly
@@ -177,7 +180,7 @@ func TestSandboxGuardsSettings(t *testing.T) {
 				t.Errorf("%s is %q", name, got)
 			}
 		}
-		for _, name := range []string{".troupe/settings.local.json", ".git/hooks/pre-commit", "aside"} {
+		for _, name := range []string{".troupe/settings.local.json", ".git/hooks/pre-commit", "nested/.git/hooks/pre-commit", ".git/modules/sub/hooks/pre-commit", "aside"} {
 			if _, err := os.Lstat(filepath.Join(p.dir, name)); err == nil {
 				t.Errorf("%s was made", name)
 			}

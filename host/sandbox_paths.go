@@ -114,7 +114,8 @@ func guarded(dirs []string) (paths []string) {
 		if link := filepath.Join(dir, ".git"); isFile(link) {
 			paths = append(paths, link)
 		}
-		for _, git := range gitDirs(dir) {
+		own := gitDirs(dir)
+		for _, git := range slices.Concat(own, nested(dir), modules(own)) {
 			for _, name := range []string{"hooks", "config", "config.worktree"} {
 				paths = append(paths, realPath(filepath.Join(git, name)))
 			}
@@ -125,6 +126,49 @@ func guarded(dirs []string) (paths []string) {
 	}
 	slices.Sort(paths)
 	return slices.Compact(paths)
+}
+
+// mostNested is how many entries of a directory are looked at for repositories:
+// that is done before each command.
+const mostNested = 1000
+
+// nested returns git's directories of the repositories that lie directly in dir.
+// Those further down are not looked for: it would be a walk through all files.
+func nested(dir string) (out []string) {
+	for _, name := range entries(dir) {
+		if name == ".git" {
+			continue
+		}
+		below := filepath.Join(dir, name)
+		if _, err := os.Lstat(filepath.Join(below, ".git")); err == nil {
+			out = append(out, gitDirs(below)...)
+		}
+	}
+	return out
+}
+
+// modules returns git's directories of the submodules of a repository, whose own
+// are gits.
+func modules(gits []string) (out []string) {
+	for _, git := range gits {
+		for _, name := range entries(filepath.Join(git, "modules")) {
+			if module := filepath.Join(git, "modules", name); isGit(module) {
+				out = append(out, realPath(module))
+			}
+		}
+	}
+	return out
+}
+
+// entries are the names in a directory, not too many of them.
+func entries(dir string) []string {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	names, _ := d.Readdirnames(mostNested) // what cannot be read, commands cannot change
+	return names
 }
 
 // gitDirs returns the directories of git for a working directory: that of the
