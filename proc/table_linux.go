@@ -65,6 +65,9 @@ func parseStat(stat []byte) (process, error) {
 	if len(f) < 20 {
 		return process{}, fmt.Errorf("unknown form of a process's state: %.40q", stat)
 	}
+	if f[2] == "-1" || f[3] == "-1" { // it was waited for while its line was written
+		return process{}, os.ErrProcessDone
+	}
 	var bad error
 	number := func(s string) uint64 {
 		n, err := strconv.ParseUint(s, 10, 64)

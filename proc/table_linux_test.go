@@ -27,6 +27,7 @@ func TestParseStat(t *testing.T) {
 		"name with parentheses": {stat: line("a) Z 1 (b", "S", "0", "1"), want: running},
 		"zombie":                {stat: line("sh", "Z", "0", "1"), want: ended},
 		"its other threads run": {stat: line("sh", "Z", "0", "3"), want: running},
+		"waited for meanwhile":  {stat: "42 (sh) X 0 -1 -1 0 -1 0 0 0 0 0 0 0 0 0 20 0 0 0 9876 0 0\n", err: os.ErrProcessDone},
 		"thread of the kernel":  {stat: line("kworker", "I", fmt.Sprint(0x00200000|0x40), "1"), err: errKernel},
 	} {
 		got, err := parseStat([]byte(tt.stat))

@@ -28,7 +28,8 @@ const maxCommand = 120 << 10
 var errTimeLimit = errors.New("time limit")
 
 // Bash runs commands in a shell. Each runs on its own: it starts in the
-// agent's directory, and what it leaves running is ended.
+// agent's directory, and what it leaves running when it ends is ended. With
+// Background a command may outlast its call.
 type Bash struct {
 	// Shell is the path of the shell; "" is bash from the PATH of Env, or sh
 	// if there is none.
@@ -52,14 +53,28 @@ type Bash struct {
 	// error says why it must not run, no sandbox that it runs free. It may be
 	// called concurrently; nil confines none.
 	Confine func(command string, place troupe.Place) (*proc.Sandbox, proc.Limits, error)
+	// Background takes a command to where it runs on when the call has returned:
+	// one that was started for that, and one that reaches its time limit. It
+	// returns the ID of the task and the file that its output goes to. If it
+	// returns an error, it must not call j.Run; the command is not started, or
+	// ended at its limit. It may be called concurrently; nil offers no background.
+	Background func(ctx context.Context, c *troupe.Call, j Job) (id, output string, err error)
 	// MaxTimeout is the longest limit that a command can set; 0 is ten minutes.
 	MaxTimeout time.Duration
 }
 
-type bashInput struct {
+// bashPlain is the input of a tool that has no background.
+type bashPlain struct {
 	Command     string `json:"command" jsonschema:"the command to run"`
 	Timeout     int64  `json:"timeout,omitempty" jsonschema:"time limit in milliseconds"`
 	Description string `json:"description,omitempty" jsonschema:"what the command does, in five to ten words, for the user"`
+}
+
+type bashInput struct {
+	Command         string `json:"command" jsonschema:"the command to run"`
+	Timeout         int64  `json:"timeout,omitempty" jsonschema:"time limit in milliseconds"`
+	Description     string `json:"description,omitempty" jsonschema:"what the command does, in five to ten words, for the user"`
+	RunInBackground bool   `json:"run_in_background,omitempty" jsonschema:"start it in the background and go on at once; you are told when it ends"`
 }
 
 // bashData is the form of a result for faces and callers.
@@ -67,27 +82,40 @@ type bashData struct {
 	Stdout        string `json:"stdout"` // what the model sees of output and errors
 	Stderr        string `json:"stderr"` // always empty: it is in Stdout
 	Interrupted   bool   `json:"interrupted"`
-	ExitCode      int    `json:"exitCode"` // -1 if it was ended
+	ExitCode      int    `json:"exitCode"` // -1 if it was ended or still runs
 	RawOutputPath string `json:"rawOutputPath,omitempty"`
 	RawOutputSize int64  `json:"rawOutputSize,omitempty"` // bytes printed
 	TimedOutAfter int64  `json:"timedOutAfterMs,omitempty"`
 	LeftProcesses int    `json:"leftProcesses,omitempty"` // that it left and that were ended
+
+	// BackgroundTaskID is the task of a command that still runs; its output is
+	// in RawOutputPath.
+	BackgroundTaskID string `json:"backgroundTaskId,omitempty"`
 }
 
 // shownOutput is how many bytes of an output a model gets: less than the limit
 // of [Cap], which would else name a file that has only what is left here.
 const shownOutput = DefaultLimit - 4000
 
-var bashSpec = sync.OnceValue(func() troupe.ToolSpec { return define[bashInput]("Bash", bashDoc) })
+var (
+	plainSpec = sync.OnceValue(func() troupe.ToolSpec { return define[bashPlain]("Bash", bashDoc) })
+	bashSpec  = sync.OnceValue(func() troupe.ToolSpec { return define[bashInput]("Bash", withBackground(bashDoc)) })
+)
 
 // Spec implements [troupe.Tool].
-func (b *Bash) Spec() troupe.ToolSpec { return bashSpec() }
+func (b *Bash) Spec() troupe.ToolSpec {
+	if b.Background == nil {
+		return plainSpec()
+	}
+	return bashSpec()
+}
 
 // Lane implements [troupe.Ordered]: commands run one after another.
 func (b *Bash) Lane(*troupe.Call) string { return "shell" }
 
-// Call runs a command. A command that fails, is interrupted or reaches its
-// time limit gives a result with what it had printed, marked as an error.
+// Call runs a command. A command that fails, is interrupted or is ended at its
+// time limit gives a result with what it had printed, marked as an error. One
+// that goes on in the background gives a result that says where.
 func (b *Bash) Call(ctx context.Context, c *troupe.Call) (troupe.Result, error) {
 	in, err := input[bashInput](c)
 	if err != nil {
@@ -96,40 +124,26 @@ func (b *Bash) Call(ctx context.Context, c *troupe.Call) (troupe.Result, error) 
 	if err := checkCommand(in.Command, c.Place.Dir); err != nil {
 		return troupe.Result{}, err
 	}
-	shell, args, err := b.shell()
+	run, err := b.prepare(in.Command, c.Place)
 	if err != nil {
 		return troupe.Result{}, err
 	}
-	var sandbox *proc.Sandbox
-	var limits proc.Limits
-	if b.Confine != nil {
-		if sandbox, limits, err = b.Confine(in.Command, c.Place); err != nil {
-			return troupe.Result{}, err
-		}
+	if in.RunInBackground && b.Background != nil {
+		return b.callInBackground(ctx, c, in, run)
 	}
-	limit := b.limit(in.Timeout)
-	limited, cancel := context.WithTimeoutCause(ctx, limit, errTimeLimit)
-	defer cancel()
 	capture := &proc.Capture{Dir: b.Output, Memory: shownOutput, Limit: b.Limit}
-	printed := b.Mask.Writer(capture)
-	out, runErr := proc.Run(limited, proc.Command{
-		Path:   shell,
-		Args:   append(args, in.Command),
-		Dir:    c.Place.Dir,
-		Env:    b.environment(),
-		Stdout: printed,
-		Stderr: printed,
-		Ledger: b.Ledger,
-
-		Sandbox: sandbox,
-		Limits:  limits,
-	})
-	_ = printed.Flush() // a capture takes all
-	end := bashEnd{Outcome: out, dir: c.Place.Dir, sandbox: sandbox, limits: limits}
-	known := errors.As(runErr, &end.survivors)
+	run.spool.capture = capture
+	run.start(ctx)
+	limit := b.limit(in.Timeout)
+	moved, refused := b.follow(ctx, c, in, run, limit)
+	if moved != nil {
+		return *moved, nil
+	}
+	end, runErr := run.end()
+	known := end.survivors != nil
 	switch {
 	case errors.Is(runErr, errTimeLimit):
-		end.timedOut, known = limit, true
+		end.timedOut, end.refused, known = limit, refused, true
 	case runErr != nil && ctx.Err() != nil && errors.Is(runErr, context.Cause(ctx)):
 		end.interrupted, known = true, true
 	}
@@ -137,7 +151,7 @@ func (b *Bash) Call(ctx context.Context, c *troupe.Call) (troupe.Result, error) 
 	if err == nil && !known {
 		err = runErr
 	}
-	if err != nil && out.State == "" {
+	if err != nil && end.State == "" {
 		res = troupe.Result{} // it did not run
 	}
 	return res, err

@@ -16,6 +16,7 @@ type bashEnd struct {
 	proc.Outcome
 	interrupted bool
 	timedOut    time.Duration        // its time limit, if it reached that
+	refused     error                // why it could not go on in the background then
 	survivors   *proc.SurvivorsError // what could not be ended
 
 	dir     string        // where it ran
@@ -33,11 +34,9 @@ func bashResult(capture *proc.Capture, end bashEnd) (troupe.Result, error) {
 	fileErr := capture.Close()
 	out := capture.Output()
 
-	var shown string
+	shown := outputText(out)
 	if binary {
-		shown = fmt.Sprintf("(binary output, %d bytes, not shown)\n", out.Size)
-	} else {
-		shown = outputText(out)
+		shown = binaryText(out)
 	}
 	fields := bashData{
 		Stdout:        shown,
@@ -97,6 +96,9 @@ func endNotes(end bashEnd) []string {
 	case end.Code < 0 && end.State != "":
 		notes = append(notes, fmt.Sprintf("(the command did not end by itself: %s)", end.State))
 	}
+	if end.refused != nil {
+		notes = append(notes, fmt.Sprintf("(it could not go on in the background: %v)", end.refused))
+	}
 	switch {
 	case end.Left == 1:
 		notes = append(notes, "(1 process that the command left running was ended)")
@@ -127,6 +129,10 @@ func isBinary(out proc.Output) bool {
 		}
 	}
 	return invalid*10 > size*3
+}
+
+func binaryText(out proc.Output) string {
+	return fmt.Sprintf("(binary output, %d bytes, not shown)\n", out.Size)
 }
 
 // outputText is output as the model sees it.
