@@ -149,6 +149,7 @@ var goodPrompts = []string{
 	"Write doc/hooks.md: one section for each event in hook/hook.go with its input fields and an example that was run. Check every example by running it. Done when each of the examples in the page has been executed and its output pasted. Report the commit.",
 	"Crea `internal/csv/escape.go` con una función Escape según RFC 4180 y pruebas. Termina cuando `go test ./internal/csv` pase. Devuelve el hash del commit.",
 	"model/openai/stream.go: a chunk with an empty choices array panics (index out of range, line 61). Skip such chunks. Regression test included. go vet and go test for ./model/openai have to be clean. Report: commit, test name.",
+	"Study session/lock.go and write a short summary of how the lock is taken and given back, with path:line.",
 	// verification
 	"Verify commit 4f2a91c on branch fix-lock: the task was that two processes cannot open one session (session/lock.go). Run the tests of ./session with -race, then start the binary twice. Give a verdict with the commands and their output.",
 	"Check the change in tool/edit.go against this specification: CRLF files keep CRLF, a BOM is kept, mixed line ends are refused with an error. Try each by hand in a temporary directory. Report pass or fail for each, with the command and its output.",

@@ -57,6 +57,7 @@ var promptPatterns = sync.OnceValue(func() *promptWords {
 			`(?i)\b(?:your|the|final) (?:final |last )?(?:message|report|answer|reply)\b.{0,20}\b(?:must|should|has|have|holds?|contains?|lists?|names?|with|says?)\b`,
 			`(?i)\b(?:open|create|raise) (?:a|one) (?:PR|pull request)\b`,
 			clauseStart + `commit\b`,
+			clauseStart + `(?:write|create|make|compile|prepare|draw up) (?:me )?(?:up )?(?:a|an|the|your) (?:\w+ ){0,2}(?:report|summary|list|table|overview|comparison|verdict|answer)\b`,
 		}),
 
 		command:     any1(commandForm),
