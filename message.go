@@ -2,6 +2,7 @@ package troupe
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -84,6 +85,17 @@ func (b Blocks) Text() string {
 		}
 	}
 	return s.String()
+}
+
+// LastText returns the last text block of b: of a first message, in which the facts
+// of the place stand in front, the prompt.
+func (b Blocks) LastText() string {
+	for _, c := range slices.Backward(b) {
+		if t, ok := c.(Text); ok {
+			return string(t)
+		}
+	}
+	return ""
 }
 
 // estimate returns about how many tokens n bytes of text are, rather too many.

@@ -100,7 +100,7 @@ const longestPrompt = 8_000
 func carried(msgs []troupe.Message) (frames []string) {
 	if text := frame(msgs[:1], firstPrompt); text != "" {
 		frames = append(frames, text)
-	} else if prompt := lastText(msgs[0].Content); prompt != "" {
+	} else if prompt := msgs[0].Content.LastText(); prompt != "" {
 		if len(prompt) > longestPrompt {
 			prompt = strings.ToValidUTF8(prompt[:longestPrompt], "") + " …"
 		}
@@ -139,17 +139,6 @@ func lastDone(msgs []troupe.Message, tool string) json.RawMessage {
 	return nil
 }
 
-// lastText is the prompt among the blocks of a first message: what is told of
-// the place stands in front of it.
-func lastText(b troupe.Blocks) string {
-	for _, c := range slices.Backward(b) {
-		if t, ok := c.(troupe.Text); ok {
-			return string(t)
-		}
-	}
-	return ""
-}
-
 // frame returns the frame of that name that a summary among msgs carries, whole.
 func frame(msgs []troupe.Message, name string) string {
 	for _, m := range msgs {
@@ -165,7 +154,7 @@ func frame(msgs []troupe.Message, name string) string {
 
 // isSummary reports whether m was made by summary.
 func isSummary(m troupe.Message) bool {
-	return m.Role == troupe.User && strings.HasPrefix(lastText(m.Content), taken)
+	return m.Role == troupe.User && strings.HasPrefix(m.Content.LastText(), taken)
 }
 
 // taken begins the last block of a summary.

@@ -110,7 +110,7 @@ func describe(dir string) (Info, error) {
 			info.Project, info.Model, info.Started = ev.Place.Dir, ev.Request.Model, r.Time
 		case troupe.Received:
 			if ev.From == "user" {
-				info.Prompt = lastText(ev.Message)
+				info.Prompt = ev.Message.Content.LastText()
 			}
 		}
 		if info.Prompt != "" {
@@ -158,16 +158,6 @@ func lastTime(path string) (time.Time, error) {
 			return time.Time{}, nil
 		}
 	}
-}
-
-// lastText is the prompt in a message that begins with the facts of the place.
-func lastText(m troupe.Message) string {
-	for _, b := range slices.Backward(m.Content) {
-		if t, ok := b.(troupe.Text); ok {
-			return string(t)
-		}
-	}
-	return ""
 }
 
 // Find returns the session whose ID is or begins with id, which may be one of

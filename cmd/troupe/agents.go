@@ -52,7 +52,7 @@ func (p *program) listAgents(f *flags) error {
 	}
 	w := tabwriter.NewWriter(p.out, 0, 4, 2, ' ', 0)
 	for _, d := range c.Definitions {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", cli.Clean(d.Name), oneLine(d.Description, 70), cli.Clean(d.Source))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", cli.Clean(d.Name), cli.OneLine(d.Description, 70), cli.Clean(d.Source))
 	}
 	return w.Flush()
 }

@@ -117,6 +117,6 @@ func (p *program) missing(damage error) int {
 // unread tells of what could not be read, a line each.
 func (p *program) unread(lines []string) {
 	for _, line := range lines {
-		fmt.Fprintln(p.notes, "troupe: not read: "+oneLine(line, 300))
+		fmt.Fprintln(p.notes, "troupe: not read: "+cli.OneLine(line, 300))
 	}
 }

@@ -32,7 +32,7 @@ const garbage = 200
 
 func main() {
 	proc.Confined(os.Args, os.Environ()) // the launcher of a sandbox is this program, too
-	_ = proc.Hide() // else it is seen as most programs are
+	_ = proc.Hide()                      // else it is seen as most programs are
 	ignorePipe()
 	signals := &signals{}
 	ctx := signals.catch(context.Background())

@@ -47,7 +47,7 @@ func (p *program) sessionIDs(*cobra.Command, []string, string) ([]string, cobra.
 	}
 	var ids []string
 	for _, s := range all {
-		ids = append(ids, s.ID+"\t"+oneLine(s.Prompt, 40))
+		ids = append(ids, s.ID+"\t"+cli.OneLine(s.Prompt, 40))
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
@@ -74,20 +74,12 @@ func (p *program) listSessions(all bool) error {
 		if all {
 			where = cli.Clean(s.Project) + "\t"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s%s\n", s.ID, s.Last.Local().Format(time.DateTime), cli.Clean(s.Model), where, oneLine(s.Prompt, 60))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s%s\n", s.ID, s.Last.Local().Format(time.DateTime), cli.Clean(s.Model), where, cli.OneLine(s.Prompt, 60))
 	}
 	if err := errors.Join(w.Flush(), lost); err != nil {
 		return &failure{exitFailed, err}
 	}
 	return nil
-}
-
-func oneLine(s string, limit int) string {
-	s = strings.Join(strings.Fields(cli.Clean(s)), " ")
-	if r := []rune(s); len(r) > limit {
-		s = string(r[:limit-1]) + "…"
-	}
-	return s
 }
 
 func (p *program) find(id string) (session.Info, error) {

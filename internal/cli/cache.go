@@ -70,14 +70,14 @@ func agentName(a prefix.Agent) string {
 	if a.ID == session.Lead {
 		return a.ID
 	}
-	return oneLine(a.Definition+" "+a.ID, 40)
+	return OneLine(a.Definition+" "+a.ID, 40)
 }
 
 func requestName(r prefix.Ref) string {
 	if r.Number == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%s #%d", oneLine(r.Agent, 20), r.Number)
+	return fmt.Sprintf("%s #%d", OneLine(r.Agent, 20), r.Number)
 }
 
 // lostLines tells of what one request has paid for again.
@@ -88,7 +88,7 @@ func lostLines(a prefix.Agent, r prefix.Request) (text string) {
 		if b.Cause != "" {
 			why = " (" + b.Cause + ")"
 		}
-		text += fmt.Sprintf("%s breaks with %s at byte %s, in %s%s: %s\n", name, requestName(b.Of), group(b.At), oneLine(b.Part, 60), why, paid(b.Loss))
+		text += fmt.Sprintf("%s breaks with %s at byte %s, in %s%s: %s\n", name, requestName(b.Of), group(b.At), OneLine(b.Part, 60), why, paid(b.Loss))
 	}
 	if r.Missed != nil {
 		text += fmt.Sprintf("%s begins with the first %s bytes of %s, sent %s before, and was not read from the cache: %s\n",

@@ -49,14 +49,14 @@ func (t Text) Record(r session.Record) error {
 	var line string
 	switch ev := r.Event.(type) {
 	case troupe.Compacted:
-		line = fmt.Sprintf("agent %s goes on with a summary of its conversation (%s)", oneLine(r.Agent, 20), oneLine(ev.Trigger, 20))
+		line = fmt.Sprintf("agent %s goes on with a summary of its conversation (%s)", OneLine(r.Agent, 20), OneLine(ev.Trigger, 20))
 	case troupe.NotCompacted:
-		line = "the conversation could not be put together and stays as it is: " + oneLine(ev.Err, 200)
+		line = "the conversation could not be put together and stays as it is: " + OneLine(ev.Err, 200)
 	case troupe.Retrying:
 		if ev.After < patience {
 			return nil
 		}
-		line = fmt.Sprintf("waiting %s for the provider (%d of %d): %s", took(ev.After), ev.Attempt, ev.Of, oneLine(ev.Cause, 200))
+		line = fmt.Sprintf("waiting %s for the provider (%d of %d): %s", took(ev.After), ev.Attempt, ev.Of, OneLine(ev.Cause, 200))
 	case troupe.Waiting:
 		if ev.For > 0 && ev.For < patience {
 			return nil
@@ -80,12 +80,12 @@ func waiting(ev troupe.Waiting, limit int) string {
 	if ev.For > 0 {
 		long = " for about " + took(ev.For)
 	}
-	return fmt.Sprintf("waiting%s for the account's rate limit: %s", long, oneLine(ev.Cause, limit))
+	return fmt.Sprintf("waiting%s for the account's rate limit: %s", long, OneLine(ev.Cause, limit))
 }
 
 // switched tells of a model that nobody has named at this moment.
 func switched(ev troupe.Switched, limit int) string {
-	return fmt.Sprintf("going on with %s: %s", oneLine(ev.Model, 60), oneLine(ev.Cause, limit))
+	return fmt.Sprintf("going on with %s: %s", OneLine(ev.Model, 60), OneLine(ev.Cause, limit))
 }
 
 // Finish implements [Face].
@@ -127,9 +127,9 @@ func Turn(o Outcome) string {
 // ending says why a run did not complete, in one line.
 func ending(e troupe.Ended) string {
 	if e.Err == "" || e.Err == string(e.Reason) {
-		return oneLine(string(e.Reason), 20)
+		return OneLine(string(e.Reason), 20)
 	}
-	return oneLine(string(e.Reason), 20) + ": " + oneLine(e.Err, 400)
+	return OneLine(string(e.Reason), 20) + ": " + OneLine(e.Err, 400)
 }
 
 // denied names the tools that were denied, and the reason of the first.
@@ -139,10 +139,10 @@ func denied(ds []Denial) string {
 	for _, d := range ds {
 		if !seen[d.Tool] {
 			seen[d.Tool] = true
-			names = append(names, oneLine(d.Tool, 40))
+			names = append(names, OneLine(d.Tool, 40))
 		}
 	}
-	return strings.Join(names, ", ") + " (" + oneLine(ds[0].Verdict.Reason, 200) + ")"
+	return strings.Join(names, ", ") + " (" + OneLine(ds[0].Verdict.Reason, 200) + ")"
 }
 
 // Money is a cost in dollars; what is not known is never shown as nothing.
@@ -174,8 +174,8 @@ func group(n int) string {
 	return s
 }
 
-// oneLine is the beginning of s as one line that a screen can show.
-func oneLine(s string, limit int) string {
+// OneLine is the beginning of s as one line that a screen can show.
+func OneLine(s string, limit int) string {
 	s = strings.Join(strings.Fields(Clean(s)), " ")
 	if r := []rune(s); len(r) > limit {
 		return string(r[:limit-1]) + "…"

@@ -161,15 +161,15 @@ func (c Costs) Text(w io.Writer) error {
 		rows = append(rows, []string{name, group(u.Input), group(u.CacheRead), group(u.CacheWrite), group(u.Output), c.money(digits)})
 	}
 	for _, a := range c.Agents {
-		name := oneLine(a.Agent, 20)
+		name := OneLine(a.Agent, 20)
 		if a.Agent != session.Lead {
-			name = strings.Repeat("  ", a.Depth) + oneLine(a.Definition+" "+a.Agent, 40)
+			name = strings.Repeat("  ", a.Depth) + OneLine(a.Definition+" "+a.Agent, 40)
 		}
 		row(name, a.Cost)
 	}
 	rows = append(rows, nil, []string{"MODEL"})
 	for _, m := range c.Models {
-		row(oneLine(m.Model, 60), m.Cost)
+		row(OneLine(m.Model, 60), m.Cost)
 	}
 	rows = append(rows, nil)
 	row("in all", c.All)

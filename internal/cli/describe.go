@@ -27,28 +27,28 @@ func Describe(u troupe.ToolUse) []string {
 		Path     string `json:"path"`
 	}
 	if json.Unmarshal(u.Input, &in) != nil {
-		return []string{oneLine(u.Name, 60) + " " + oneLine(string(u.Input), 2000)}
+		return []string{OneLine(u.Name, 60) + " " + OneLine(string(u.Input), 2000)}
 	}
-	name := oneLine(u.Name, 60)
+	name := OneLine(u.Name, 60)
 	switch u.Name {
 	case "Bash":
 		return begin(name, strings.Split(Clean(in.Command), "\n"))
 	case "Edit":
-		head := name + " " + oneLine(in.File, 400)
+		head := name + " " + OneLine(in.File, 400)
 		if in.All {
 			head += " (everywhere in it)"
 		}
 		return append([]string{head}, append(marked("- ", in.Old), marked("+ ", in.New)...)...)
 	case "Write":
-		return append([]string{fmt.Sprintf("%s %s (%s)", name, oneLine(in.File, 400), plural(len(in.Content), "byte"))}, marked("+ ", in.Content)...)
+		return append([]string{fmt.Sprintf("%s %s (%s)", name, OneLine(in.File, 400), plural(len(in.Content), "byte"))}, marked("+ ", in.Content)...)
 	case "NotebookEdit":
-		return append([]string{name + " " + oneLine(in.Notebook, 400)}, marked("+ ", in.Source)...)
+		return append([]string{name + " " + OneLine(in.Notebook, 400)}, marked("+ ", in.Source)...)
 	case "Read":
-		return []string{name + " " + oneLine(in.File, 400)}
+		return []string{name + " " + OneLine(in.File, 400)}
 	case "WebFetch":
-		return []string{name + " " + oneLine(in.URL, 2000)}
+		return []string{name + " " + OneLine(in.URL, 2000)}
 	}
-	return []string{name + " " + oneLine(string(u.Input), 2000)}
+	return []string{name + " " + OneLine(string(u.Input), 2000)}
 }
 
 func begin(name string, lines []string) []string {

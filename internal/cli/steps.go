@@ -23,7 +23,7 @@ func (s *Steps) Lines(r session.Record) []string {
 	for _, line := range s.lines(r.Agent, a, r.Event) {
 		name := ""
 		if a.call != "" {
-			name = oneLine(a.definition, 20) + " "
+			name = OneLine(a.definition, 20) + " "
 		}
 		out = append(out, strings.Repeat("  ", a.depth+1)+name+line)
 	}
@@ -50,7 +50,7 @@ func (s *Steps) lines(id string, a *agent, ev troupe.Event) []string {
 	case troupe.ToolEnded:
 		line := fmt.Sprintf("%s %s  %s", mark(ev.Result.IsError), label(a.uses[ev.Use]), took(ev.Took))
 		if why, ok := s.denied[id+" "+ev.Use]; ok {
-			line = fmt.Sprintf("✗ %s  denied: %s", label(a.uses[ev.Use]), oneLine(why, 160))
+			line = fmt.Sprintf("✗ %s  denied: %s", label(a.uses[ev.Use]), OneLine(why, 160))
 		}
 		return []string{line}
 	case troupe.Switched:
@@ -70,13 +70,13 @@ func (s *Steps) lines(id string, a *agent, ev troupe.Event) []string {
 func switches(ev troupe.Switched) (out []string) {
 	because := ""
 	if ev.Cause != "" {
-		because = ": " + oneLine(ev.Cause, 160)
+		because = ": " + OneLine(ev.Cause, 160)
 	}
 	if ev.Model != "" {
-		out = append(out, "goes on with "+oneLine(ev.Model, 60)+because)
+		out = append(out, "goes on with "+OneLine(ev.Model, 60)+because)
 	}
 	if ev.Mode != "" {
-		out = append(out, "mode "+oneLine(ev.Mode, 20)+because)
+		out = append(out, "mode "+OneLine(ev.Mode, 20)+because)
 	}
 	return out
 }

@@ -44,7 +44,7 @@ func (t *Timeline) name(a *agent) string {
 	if a.call != "" {
 		name = a.definition
 	}
-	name = fmt.Sprintf("%-*s ", max(8, 16-2*a.depth), oneLine(name, 20))
+	name = fmt.Sprintf("%-*s ", max(8, 16-2*a.depth), OneLine(name, 20))
 	if t.Plain {
 		return name
 	}
@@ -54,23 +54,23 @@ func (t *Timeline) name(a *agent) string {
 func (t *Timeline) lines(a *agent, ev troupe.Event) []string {
 	switch ev := ev.(type) {
 	case troupe.Started:
-		return []string{fmt.Sprintf("starts (%s)", oneLine(ev.Request.Model, 60))}
+		return []string{fmt.Sprintf("starts (%s)", OneLine(ev.Request.Model, 60))}
 	case troupe.Replied:
 		return replyLines(ev)
 	case troupe.ToolEnded:
 		return []string{fmt.Sprintf("%s %s  %s", mark(ev.Result.IsError), label(a.uses[ev.Use]), took(ev.Took))}
 	case troupe.Decided:
 		if ev.Verdict.Effect != troupe.Allow {
-			return []string{"denied: " + oneLine(ev.Verdict.Reason, 120)}
+			return []string{"denied: " + OneLine(ev.Verdict.Reason, 120)}
 		}
 	case troupe.Retrying:
-		return []string{fmt.Sprintf("waits %s for the provider: %s", took(ev.After), oneLine(ev.Cause, 100))}
+		return []string{fmt.Sprintf("waits %s for the provider: %s", took(ev.After), OneLine(ev.Cause, 100))}
 	case troupe.Compacting:
-		return []string{fmt.Sprintf("puts its conversation together (%s, about %s tokens)", oneLine(ev.Trigger, 20), group(ev.Tokens))}
+		return []string{fmt.Sprintf("puts its conversation together (%s, about %s tokens)", OneLine(ev.Trigger, 20), group(ev.Tokens))}
 	case troupe.Compacted:
 		return []string{fmt.Sprintf("goes on with a summary (%s, %s tokens)", took(ev.Took), tokens(ev.Usage))}
 	case troupe.NotCompacted:
-		return []string{"keeps its conversation as it is: " + oneLine(ev.Err, 120)}
+		return []string{"keeps its conversation as it is: " + OneLine(ev.Err, 120)}
 	case troupe.Waiting:
 		return []string{waiting(ev, 100)}
 	case troupe.Switched:
@@ -81,14 +81,14 @@ func (t *Timeline) lines(a *agent, ev troupe.Event) []string {
 		if ev.Reason == troupe.Done {
 			return []string{fmt.Sprintf("done: %s, %s tokens", plural(ev.Turns, "turn"), tokens(ev.Usage))}
 		}
-		return []string{fmt.Sprintf("ends (%s): %s", oneLine(string(ev.Reason), 20), oneLine(ev.Err, 120))}
+		return []string{fmt.Sprintf("ends (%s): %s", OneLine(string(ev.Reason), 20), OneLine(ev.Err, 120))}
 	}
 	return nil
 }
 
 func replyLines(ev troupe.Replied) (out []string) {
 	if text := ev.Message.Content.Text(); strings.TrimSpace(text) != "" {
-		out = append(out, "says "+oneLine(text, 110))
+		out = append(out, "says "+OneLine(text, 110))
 	}
 	for _, u := range ev.Message.ToolUses() {
 		out = append(out, "→ "+label(u))
@@ -101,7 +101,7 @@ func label(u troupe.ToolUse) string {
 	if u.Name == "" {
 		return "a call of the run before, which was cut off"
 	}
-	name := oneLine(u.Name, 40)
+	name := OneLine(u.Name, 40)
 	var in map[string]any
 	if json.Unmarshal(u.Input, &in) != nil {
 		return name
@@ -111,11 +111,11 @@ func label(u troupe.ToolUse) string {
 		return s
 	}
 	if u.Name == "Agent" {
-		return oneLine(fmt.Sprintf("Agent %s: %s", text("subagent_type"), text("description")), 90)
+		return OneLine(fmt.Sprintf("Agent %s: %s", text("subagent_type"), text("description")), 90)
 	}
 	for _, field := range []string{"command", "file_path", "notebook_path", "url", "pattern", "path"} {
 		if s := text(field); s != "" {
-			return name + " " + oneLine(s, 80)
+			return name + " " + OneLine(s, 80)
 		}
 	}
 	return name
