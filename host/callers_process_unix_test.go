@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/troupe-sh/troupe"
@@ -105,6 +106,7 @@ func TestS48S49S125AKilledRunIsSweptAndNobodyElse(t *testing.T) {
 			return
 		}
 		bystander := exec.Command("sleep", "600")
+		bystander.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // as the leaders have it that are noted
 		if err := bystander.Start(); err != nil {
 			t.Fatal(err)
 		}
