@@ -12,6 +12,7 @@ type Definition struct {
 	Disallowed  []string
 	Mode        string // permission mode; "" means the parent's
 	MaxTurns    int    // 0 is no limit
+	Background  bool   // it works in the background, whether asked to or not
 	First       string // first prompt when it runs as the main agent
 	// OmitContextFiles leaves out CLAUDE.md, AGENTS.md and the state of the
 	// repository.

@@ -14,10 +14,15 @@ type (
 		Parent     string `json:",omitempty"` // agent that started it
 		Call       string `json:",omitempty"` // the parent's tool use
 		Depth      int    `json:",omitempty"` // 0 is the lead
-		Request    Request
-		Mode       string
-		Chosen     bool `json:",omitempty"` // the user named the mode for this session
-		Place      Place
+		Name       string `json:",omitempty"` // that the agent can be spoken to by, besides its ID
+		Title      string `json:",omitempty"` // what it is to do, in a few words
+		// Request may have a conversation to begin with. Counted is how many tokens
+		// the provider counted of it, all messages but the last included.
+		Request Request
+		Counted int `json:",omitempty"`
+		Mode    string
+		Chosen  bool `json:",omitempty"` // the user named the mode for this session
+		Place   Place
 	}
 	// Received carries a message that entered the conversation. From says
 	// on whose behalf: "user", or the ID of the agent that wrote it. Only what

@@ -45,14 +45,15 @@ var mayImport = map[string]string{
 	"/hook":            "/",
 	"/compact":         "/ /internal/failpoint /internal/fence",
 	"/budget":          "/",
+	"/task":            "/ /store /internal/statefile /internal/failpoint",
 	"/mail":            "/ /store",
 	// 2: what users have written down, and what others do
 	"/config": "/ /proc /permission /internal/statefile",
 	"/forge":  "/ /model /internal/fence /internal/schema /internal/secret",
 	// 3: agents that start agents
-	"/delegate": "/ /permission /budget /internal/schema /internal/fence",
+	"/delegate": "/ /permission /budget /store /mail /task /internal/schema /internal/fence",
 	// 4: what puts them together
-	"/host": "/ /internal/secret /proc /model /model/anthropic /model/openai /model/script /tool /permission /session /ask /budget /hook /compact /config /delegate /internal/statefile /internal/failpoint /internal/fence",
+	"/host": "/ /internal/secret /proc /model /model/anthropic /model/openai /model/script /tool /permission /session /ask /budget /store /mail /task /hook /compact /config /delegate /internal/statefile /internal/failpoint /internal/fence",
 	// 5: faces
 	"/internal/prefix":  "/ /session",
 	"/internal/cli":     "/ /session /internal/prefix /ask",

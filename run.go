@@ -163,8 +163,8 @@ func (r *run) loop(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if uses := reply.Message.ToolUses(); len(uses) > 0 {
-			if err := r.callAll(ctx, uses); err != nil {
+		if len(reply.Message.ToolUses()) > 0 {
+			if err := r.callAll(ctx, &reply); err != nil {
 				return err
 			}
 			continue
@@ -332,14 +332,15 @@ func (r *run) cutOff(ctx context.Context, partial string, err error) error {
 
 // callAll runs the calls side by side, those of one lane in order, and emits
 // as they finish. Each call gets a result, also when ctx ends.
-func (r *run) callAll(ctx context.Context, uses []ToolUse) error {
+func (r *run) callAll(ctx context.Context, reply *Reply) error {
+	uses := reply.Message.ToolUses()
 	b := newBatch(ctx)
 	defer b.end()
 	for _, use := range uses {
 		if err := r.emit(ToolStarted{Use: use.ID, Name: use.Name}); err != nil {
 			return err
 		}
-		b.start(r.tool(use.Name), r.c, &Call{ToolUse: use, Agent: r.c.ID, Mode: r.s.Mode, Place: r.s.Place, Request: r.sent})
+		b.start(r.tool(use.Name), r.c, &Call{ToolUse: use, Agent: r.c.ID, Mode: r.s.Mode, Place: r.s.Place, Request: r.sent, Reply: reply})
 	}
 	var then []Event
 	var stop error

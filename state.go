@@ -120,12 +120,37 @@ func hasResults(m Message) bool {
 // start takes what an agent begins with. A log whose first record was lost
 // gets a new one later; what was said before stays.
 func (s *State) start(e Started) {
-	said := s.Request.Messages
+	said, given := s.Request.Messages, e.Request.Messages
 	s.Request, s.Mode, s.Chosen, s.Place = e.Request, e.Mode, e.Chosen, e.Place
 	s.Request.Messages = said
-	for _, m := range e.Request.Messages {
+	if said == nil && s.open == nil && Valid(given) == nil {
+		s.inherit(given, e.Counted)
+		return
+	}
+	for _, m := range given {
 		s.hear(m)
 	}
+}
+
+// inherit begins with the conversation of another, byte for byte.
+func (s *State) inherit(given []Message, counted int) {
+	s.Request.Messages = slices.Clip(given) // what stands behind it is its owner's
+	for _, m := range given {
+		for _, u := range m.ToolUses() {
+			s.known(u)
+		}
+	}
+	if counted > 0 {
+		s.counted, s.countedAt = counted, len(given)-1
+	}
+}
+
+// known notes that the ID of a call is taken.
+func (s *State) known(u ToolUse) {
+	if s.ids == nil {
+		s.ids = map[string]bool{}
+	}
+	s.ids[u.ID] = true
 }
 
 func (s *State) receive(e Received) {
@@ -173,11 +198,8 @@ func (s *State) reply(e Replied) {
 		return
 	}
 	s.results = map[string]ToolResult{}
-	if s.ids == nil {
-		s.ids = map[string]bool{}
-	}
 	for _, u := range s.open {
-		s.ids[u.ID] = true
+		s.known(u)
 	}
 }
 

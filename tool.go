@@ -25,13 +25,15 @@ type Ordered interface {
 	Lane(c *Call) string
 }
 
-// A Call is one use of a tool. Request is what the model saw when it made it.
+// A Call is one use of a tool. Request is what the model saw when it made it, and
+// Reply what it said then: the call is one of those in it.
 type Call struct {
 	ToolUse
 	Agent   string // ID of the calling agent
 	Mode    string // its permission mode at this moment
 	Place   Place
 	Request *Request
+	Reply   *Reply
 }
 
 // A Place is where an agent works. Relative paths start at Dir, an absolute

@@ -57,17 +57,17 @@ Twice.
 `)
 	want := troupe.Definition{
 		Name: "研究员", Description: "looks into things", Prompt: "You look.\n\nTwice.", Model: "inherit", Effort: "high",
-		Tools: []string{"Read", "Agent(x)"}, Disallowed: []string{"Bash"}, Mode: "default", MaxTurns: 7, First: "begin",
+		Tools: []string{"Read", "Agent(x)"}, Disallowed: []string{"Bash"}, Mode: "default", MaxTurns: 7, Background: true, First: "begin",
 		OmitContextFiles: true, Source: w.path("home/repo/.claude/agents/a.md"),
 	}
 	if diff := cmp.Diff(want, find(t, cfg, "研究员")); diff != "" {
 		t.Errorf("definition (-want +got):\n%s", diff)
 	}
 	wantNone(t, "problems", w.problems(cfg))
-	if len(cfg.Unused) != 5 {
-		t.Errorf("%d unused fields, want 5: %q", len(cfg.Unused), cfg.Unused)
+	if len(cfg.Unused) != 4 {
+		t.Errorf("%d unused fields, want 4: %q", len(cfg.Unused), cfg.Unused)
 	}
-	for _, key := range []string{"background", "isolation", "memory", "skills", "hooks"} {
+	for _, key := range []string{"isolation", "memory", "skills", "hooks"} {
 		wantOne(t, "unused", cfg.Unused, "a.md: "+key+" is not used by this version")
 	}
 }

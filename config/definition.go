@@ -15,7 +15,7 @@ import (
 func isKey(key string) bool {
 	switch key {
 	case "name", "description", "prompt", "tools", "disallowedTools", "model", "effort", "permissionMode", "maxTurns",
-		"initialPrompt", "omitContextFiles", "omitClaudeMd", "color":
+		"background", "initialPrompt", "omitContextFiles", "omitClaudeMd", "color":
 		return true
 	}
 	return isUnusedKey(key)
@@ -24,7 +24,7 @@ func isKey(key string) bool {
 // isUnusedKey says whether a field of definitions has no effect in this version.
 func isUnusedKey(key string) bool {
 	switch key {
-	case "background", "isolation", "memory", "skills", "mcpServers", "hooks":
+	case "isolation", "memory", "skills", "mcpServers", "hooks":
 		return true
 	}
 	return false
@@ -96,6 +96,8 @@ func (d *draft) set(f field) (err error) {
 		def.Mode, err = d.mode(f)
 	case "maxTurns":
 		def.MaxTurns, err = d.maxTurns(f)
+	case "background":
+		def.Background, err = d.truth(f)
 	case "omitContextFiles", "omitClaudeMd":
 		var omit bool
 		omit, err = d.truth(f)

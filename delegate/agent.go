@@ -8,44 +8,71 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/internal/schema"
-	"github.com/troupe-sh/troupe/permission"
+	"github.com/troupe-sh/troupe/task"
 )
 
-//go:embed agent.md
-var agentDoc string
+var (
+	//go:embed agent.md
+	agentDoc string
+	//go:embed background.md
+	backgroundDoc string
+)
 
 // Input is the input of the Agent tool.
 type Input struct {
 	Description string `json:"description" jsonschema:"what the agent is to do, in 3 to 5 words"`
-	Prompt      string `json:"prompt" jsonschema:"the whole task: the agent sees nothing of this conversation"`
+	Prompt      string `json:"prompt" jsonschema:"the whole task: the agent sees nothing of this conversation, unless it is a fork"`
 	Type        string `json:"subagent_type,omitempty" jsonschema:"type of agent; general-purpose if absent"`
 	Model       string `json:"model,omitempty" jsonschema:"model for this agent, instead of its definition's or this one's"`
 	Effort      string `json:"effort,omitempty" jsonschema:"how much it is to think: low, medium, high, xhigh or max"`
+	Name        string `json:"name,omitempty" jsonschema:"a name for the agent, to speak to it by with SendMessage"`
+	Background  bool   `json:"run_in_background,omitempty" jsonschema:"true: go on at once, and get its report as a notification when it has ended"`
 }
 
-// Agent is the tool Agent of one agent: it starts another, waits for it and
-// returns its last words.
+// foreground is the input where nothing runs in the background, or everything
+// does: the schema shows what a session can do.
+type foreground struct {
+	Description string `json:"description" jsonschema:"what the agent is to do, in 3 to 5 words"`
+	Prompt      string `json:"prompt" jsonschema:"the whole task: the agent sees nothing of this conversation, unless it is a fork"`
+	Type        string `json:"subagent_type,omitempty" jsonschema:"type of agent; general-purpose if absent"`
+	Model       string `json:"model,omitempty" jsonschema:"model for this agent, instead of its definition's or this one's"`
+	Effort      string `json:"effort,omitempty" jsonschema:"how much it is to think: low, medium, high, xhigh or max"`
+	Name        string `json:"name,omitempty" jsonschema:"a name for the agent, to speak to it by with SendMessage"`
+}
+
+// Agent is the tool Agent of one agent: it starts another, and waits for its last
+// words or leaves it to work in the background.
 type Agent struct {
 	scope Scope
 	spec  troupe.ToolSpec
 }
 
-// NewAgent returns the Agent tool of the agent with scope s.
-func NewAgent(s Scope) (*Agent, error) {
+// NewAgent returns the Agent tool of the agent with scope s and kit k.
+func NewAgent(s Scope, k Kit) *Agent {
+	s.fork = k.Fork
 	var doc strings.Builder
 	doc.WriteString(strings.TrimSpace(agentDoc))
+	in := schema.Of[foreground]()
+	if s.Background {
+		doc.WriteString("\n\n" + strings.TrimSpace(backgroundDoc))
+		if !s.Forking {
+			in = schema.Of[Input]()
+		}
+	}
+	doc.WriteString("\n\nTypes of agents:")
 	for _, d := range s.Startable() {
 		fmt.Fprintf(&doc, "\n- %s: %s%s", d.Name, strings.Join(strings.Fields(d.Description), " "), toolsOf(d))
 	}
-	return &Agent{s, troupe.ToolSpec{Name: agentTool, Description: doc.String(), Schema: schema.Of[Input]()}}, nil
+	return &Agent{s, troupe.ToolSpec{Name: agentTool, Description: doc.String(), Schema: in}}
 }
 
 func toolsOf(d troupe.Definition) string {
 	switch {
+	case d.Name == Fork && d.Source == builtIn:
+		return ""
 	case d.Tools == nil && len(d.Disallowed) > 0:
 		return " (all tools but " + strings.Join(d.Disallowed, ", ") + ")"
 	case d.Tools == nil:
@@ -66,143 +93,78 @@ func (a *Agent) Call(ctx context.Context, c *troupe.Call) (troupe.Result, error)
 	if strings.TrimSpace(in.Prompt) == "" {
 		return troupe.Result{}, errors.New("an agent needs a prompt: say what it is to do, and all that it must know")
 	}
-	child, err := a.prepare(ctx, c, in)
+	if err := a.scope.named(in.Name); err != nil {
+		return troupe.Result{}, err
+	}
+	d, err := a.scope.find(a.scope.kind(in))
 	if err != nil {
 		return troupe.Result{}, err
 	}
-	return child.work(ctx)
-}
-
-// A child is an agent that is ready to work.
-type child struct {
-	scope   Scope
-	input   Input
-	model   string
-	started troupe.Started
-	first   troupe.Received
-	config  troupe.Config
-	close   func() error
-}
-
-// prepare makes a child ready, so that what cannot start fails at once.
-func (a *Agent) prepare(ctx context.Context, c *troupe.Call, in Input) (*child, error) {
-	d, err := a.scope.find(in.Type)
+	child, err := a.prepare(ctx, c, in, d)
 	if err != nil {
-		return nil, err
+		return troupe.Result{}, err
 	}
-	if in.Effort != "" && !ValidEffort(in.Effort) {
-		return nil, fmt.Errorf("effort %q: want low, medium, high, xhigh, max or a number of tokens", in.Effort)
+	if a.scope.Background && (in.Background || d.Background || a.scope.Forking || child.forked()) {
+		return child.launch(ctx, c)
 	}
-	model, err := a.scope.Resolve(pick(in.Model, d.Model), c.Request.Model)
+	return child.join(ctx, c)
+}
+
+// kind is the type of agent that a call asks for.
+func (s Scope) kind(in Input) string {
+	switch {
+	case in.Type != "":
+		return in.Type
+	case s.Forking && s.Background:
+		return Fork
+	}
+	return Default
+}
+
+// task is how the child stands in the registry.
+func (k *child) task(c *troupe.Call) task.Task {
+	s := k.started
+	return task.Task{ID: s.Agent, Kind: task.Agent, Title: cmp.Or(s.Title, oneLine(k.input.Prompt, 60)), Name: s.Name, Type: s.Definition,
+		Owner: c.Agent, Call: c.ID, Depth: s.Depth}
+}
+
+// launch starts the child in the background.
+func (k *child) launch(ctx context.Context, c *troupe.Call) (troupe.Result, error) {
+	t, err := k.start(ctx, k.task(c))
 	if err != nil {
-		return nil, fmt.Errorf("model of %s: %w", d.Name, err)
+		return troupe.Result{}, err
 	}
-	parent := a.scope
-	parent.Policy.Mode = permission.Mode(c.Mode) // of this moment, not of when the tool was made
-	scope, err := parent.child(a.scope.NewID(), d)
+	k.parent.contacts.met(t.Name, t.ID)
+	return k.launched(t)
+}
+
+// join starts the child and waits for it, unless somebody moves it to the
+// background meanwhile.
+func (k *child) join(ctx context.Context, c *troupe.Call) (troupe.Result, error) {
+	t := k.task(c)
+	t.Held = true
+	t, err := k.start(ctx, t)
 	if err != nil {
-		return nil, err
+		return troupe.Result{}, err
 	}
-	kit, err := scope.Equip(ctx, scope, d)
+	k.parent.contacts.met(t.Name, t.ID)
+	defer k.parent.Tasks.Yield(c.Agent)()
+	t, err = k.parent.Tasks.Wait(ctx, t.ID)
+	if errors.Is(err, task.ErrDetached) {
+		return k.launched(t)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("equip %s: %w", d.Name, err)
+		return troupe.Result{}, err
 	}
-	req := troupe.Request{Model: model, Effort: pick(in.Effort, d.Effort, c.Request.Effort), System: d.Prompt}
-	for _, t := range kit.Tools {
-		req.Tools = append(req.Tools, t.Spec())
-	}
-	place := troupe.Place{Dir: c.Place.Dir, Also: c.Place.Also}
-	first := troupe.Message{Role: troupe.User}
-	if facts := scope.Introduce(d, place); facts != "" {
-		first.Content = append(first.Content, troupe.Text(facts))
-	}
-	first.Content = append(first.Content, troupe.Text(in.Prompt))
-	return &child{
-		scope: scope, input: in, model: model,
-		started: troupe.Started{Agent: scope.Agent, Definition: d.Name, Parent: c.Agent, Call: c.ID, Depth: scope.depth(),
-			Request: req, Mode: string(scope.Policy.Mode), Place: place},
-		first:  troupe.Received{ID: c.ID, From: c.Agent, Message: first},
-		config: kit.Config(troupe.Config{ID: scope.Agent, State: new(troupe.State), Model: scope.Model, MaxTurns: cmp.Or(d.MaxTurns, DefaultTurns)}),
-		close:  kit.Close,
-	}, nil
+	return k.result(t)
 }
 
-// pick returns the first that says something.
-func pick(vs ...string) string {
-	for _, v := range vs {
-		if v != "" && !strings.EqualFold(v, "inherit") {
-			return v
-		}
+// start hands the child over to the registry. What was made for it is released
+// if it does not start.
+func (k *child) start(ctx context.Context, t task.Task) (task.Task, error) {
+	t, err := k.scope.Tasks.Start(ctx, t, k.live)
+	if err != nil {
+		err = errors.Join(err, k.close())
 	}
-	return ""
-}
-
-// ValidEffort reports whether s is a level or a number of tokens.
-func ValidEffort(s string) bool {
-	switch s {
-	case "low", "medium", "high", "xhigh", "max":
-		return true
-	}
-	return s != "" && s[0] != '0' && strings.Trim(s, "0123456789") == ""
-}
-
-// work is the child's life: it runs until it has said its last word.
-func (k *child) work(ctx context.Context) (res troupe.Result, err error) {
-	defer func() { // also after a panic
-		if cerr := k.close(); cerr != nil {
-			err = errors.Join(err, fmt.Errorf("release agent %s: %w", k.scope.Agent, cerr))
-		}
-	}()
-	if limit := k.scope.Limits.Time; limit > 0 {
-		over := fmt.Errorf("%w: agent %s may work for %s", troupe.ErrOutOfTime, k.scope.Agent, limit)
-		var cancel func()
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, over)
-		defer cancel()
-	}
-	tally := newTally()
-	start := k.scope.Now()
-	var failed error
-	for ev, err := range k.scope.Record(ctx, k.started, k.first, k.config) {
-		if err != nil {
-			failed = err
-			continue
-		}
-		tally.add(ev)
-		if to, ok := ev.(troupe.Switched); ok && to.Mode != "" {
-			k.scope.Standing.Set(permission.Mode(to.Mode))
-		}
-	}
-	tally.took = k.scope.Now().Sub(start)
-	return k.result(tally, failed)
-}
-
-// A tally is what a run did, for its result.
-type tally struct {
-	end      troupe.Ended
-	last     troupe.Usage // of the last request and its reply
-	model    string       // that it went on with instead of its own
-	fallback []string     // all of these, each with the reason
-	calls    int
-	took     time.Duration
-	byTool   map[string]int
-	hasEnded bool
-}
-
-func newTally() *tally { return &tally{byTool: map[string]int{}} }
-
-func (t *tally) add(ev troupe.Event) {
-	switch ev := ev.(type) {
-	case troupe.Replied:
-		t.last = ev.Usage
-	case troupe.Switched:
-		if ev.Model != "" && ev.Cause != "" {
-			t.model = ev.Model
-			t.fallback = append(t.fallback, fmt.Sprintf("from then on %s answered, as %s", ev.Model, ev.Cause))
-		}
-	case troupe.ToolStarted:
-		t.calls++
-		t.byTool[ev.Name]++
-	case troupe.Ended:
-		t.end, t.hasEnded = ev, true
-	}
+	return t, err
 }

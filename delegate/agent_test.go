@@ -44,7 +44,7 @@ func TestEnds(t *testing.T) {
 			return says(troupe.Reply{Message: troupetest.Use(read)})
 		}, "max_turns", []string{"The agent did not finish (max_turns): turn limit reached: 2.", "turns: 2, tool calls: 2"}},
 	} {
-		s := newStage(c.model)
+		s := newStage(t, c.model)
 		res, err := s.call(t.Context(), t, s.lead(permission.Default), delegate.Input{Prompt: "x", Type: "writer"})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -64,7 +64,7 @@ func TestEnds(t *testing.T) {
 // Who interrupts an agent gets what it had said.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	s := newStage(modelFunc(func(ctx context.Context, _ *troupe.Request) iter.Seq2[troupe.Chunk, error] {
+	s := newStage(t, modelFunc(func(ctx context.Context, _ *troupe.Request) iter.Seq2[troupe.Chunk, error] {
 		return func(yield func(troupe.Chunk, error) bool) {
 			if yield(troupe.Delta{Text: "so far: 3"}, nil) {
 				cancel(troupe.ErrInterrupted)
@@ -87,7 +87,7 @@ func TestInterrupted(t *testing.T) {
 }
 
 func TestCloseAfterAPanic(t *testing.T) {
-	s := newStage(modelFunc(func(context.Context, *troupe.Request) iter.Seq2[troupe.Chunk, error] { panic("broken model") }))
+	s := newStage(t, modelFunc(func(context.Context, *troupe.Request) iter.Seq2[troupe.Chunk, error] { panic("broken model") }))
 	res := s.run(t, t.Context(), troupe.ToolUse{ID: "c", Name: "Agent", Input: json.RawMessage(`{"prompt": "x"}`)})
 	if text := res["c"].Content.Text(); !res["c"].IsError || !strings.Contains(text, "broken model") {
 		t.Errorf("result %q", text)
@@ -104,8 +104,8 @@ func TestLogCannotBeWritten(t *testing.T) {
 		"from the start": nil,
 		"later":          {troupe.Replied{Reply: troupe.Reply{Message: troupetest.Say("early words")}}},
 	} {
-		s := newStage(nil)
-		s.shared.Record = func(context.Context, troupe.Started, troupe.Received, troupe.Config) iter.Seq2[troupe.Event, error] {
+		s := newStage(t, nil)
+		s.shared.Record = func(context.Context, troupe.Config) iter.Seq2[troupe.Event, error] {
 			return func(yield func(troupe.Event, error) bool) {
 				for _, ev := range before {
 					if !yield(ev, nil) {
@@ -128,7 +128,7 @@ func TestLogCannotBeWritten(t *testing.T) {
 // What cannot be released is told, and the result is there all the same.
 func TestCloseFails(t *testing.T) {
 	stuck := errors.New("stuck")
-	s := newStage(troupetest.NewReplies(troupetest.Say("the report")))
+	s := newStage(t, troupetest.NewReplies(troupetest.Say("the report")))
 	s.kit = func() delegate.Kit { return delegate.Kit{Close: func() error { return stuck }} }
 	res, err := s.call(t.Context(), t, s.lead(permission.Default), delegate.Input{Prompt: "x"})
 	if !errors.Is(err, stuck) {
@@ -149,7 +149,7 @@ func TestRefused(t *testing.T) {
 		"unknown model":  {delegate.Input{Prompt: "x", Model: "nonsense"}, "unknown model"},
 		"tools mistyped": {delegate.Input{Prompt: "x", Type: "finder"}, "none of the tools in its definition exists: Reed"},
 	} {
-		s := newStage(nil)
+		s := newStage(t, nil)
 		s.shared.Definitions[0].Tools = []string{"Reed"}
 		_, err := s.call(t.Context(), t, s.lead(permission.Default), c.in)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -159,11 +159,8 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: the agent began", name)
 		}
 	}
-	s := newStage(nil)
-	a, err := delegate.NewAgent(s.lead(permission.Default))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := newStage(t, nil)
+	a := delegate.NewAgent(s.lead(permission.Default), delegate.Kit{})
 	call := callOf(t, s.lead(permission.Default), delegate.Input{})
 	call.Input = json.RawMessage(`{"prompt": 1}`)
 	if _, err := a.Call(t.Context(), call); err == nil {
@@ -175,10 +172,7 @@ func TestRefused(t *testing.T) {
 func (s *stage) run(t *testing.T, ctx context.Context, uses ...troupe.ToolUse) map[string]troupe.Result {
 	t.Helper()
 	scope := s.lead(permission.Default)
-	a, err := delegate.NewAgent(scope)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := delegate.NewAgent(scope, delegate.Kit{})
 	state := new(troupe.State)
 	state.Apply(troupe.Started{Agent: "lead", Request: troupe.Request{Model: "p/parent"}, Mode: "default"})
 	state.Apply(troupe.Received{ID: "1", From: "user", Message: troupe.Say(troupe.User, "lead")})
@@ -211,7 +205,7 @@ func TestSideBySide(t *testing.T) {
 			ended[i] = make(chan struct{})
 		}
 		close(ended[n])
-		s := newStage(modelFunc(func(_ context.Context, r *troupe.Request) iter.Seq2[troupe.Chunk, error] {
+		s := newStage(t, modelFunc(func(_ context.Context, r *troupe.Request) iter.Seq2[troupe.Chunk, error] {
 			var i int
 			if _, err := fmt.Sscanf(task(r), "task %d", &i); err != nil {
 				t.Error(err)
@@ -243,7 +237,7 @@ func TestSideBySide(t *testing.T) {
 // The usage in a result is what the agent's own log adds up to, whether it has
 // started others or not; so nothing is counted twice.
 func TestUsageAddsUp(t *testing.T) {
-	s := newStage(modelFunc(func(_ context.Context, r *troupe.Request) iter.Seq2[troupe.Chunk, error] {
+	s := newStage(t, modelFunc(func(_ context.Context, r *troupe.Request) iter.Seq2[troupe.Chunk, error] {
 		n := len(r.Messages)
 		u := troupe.Usage{Input: 100 * n, Output: 10 * n, CacheRead: 7, CacheWrite: n}
 		if task(r) == "outer" && n < 4 {

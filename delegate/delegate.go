@@ -1,9 +1,13 @@
-// Package delegate holds the tool by which an agent gives work to others.
+// Package delegate holds the tools by which an agent gives work to others: Agent
+// starts one, SendMessage speaks to one, TaskOutput and TaskStop look after what
+// runs in the background.
 //
 // What an agent may hand down is its [Scope]: a value that the agent's own
 // Agent tool holds, made when the agent is made. A child's scope is its
 // parent's, narrowed: one level deeper, with at most the same rights. There is
-// no table of live agents to look into and nobody to ask.
+// no table of live agents to look into and nobody to ask: what runs is a task in
+// the session's registry, and what an agent is stands at the beginning of its log,
+// from which one that has ended is taken up again.
 package delegate
 
 import (
@@ -17,7 +21,9 @@ import (
 
 	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/budget"
+	"github.com/troupe-sh/troupe/mail"
 	"github.com/troupe-sh/troupe/permission"
+	"github.com/troupe-sh/troupe/task"
 )
 
 var (
@@ -27,6 +33,8 @@ var (
 	ErrNested = errors.New("an agent of this type is among those above")
 	// ErrType reports an unknown or denied type of agent.
 	ErrType = errors.New("no such type of agent")
+	// ErrForked reports a fork inside a fork.
+	ErrForked = errors.New("a fork cannot fork: do the work with the tools you have")
 	// ErrNoTools reports a definition of which no tool exists.
 	ErrNoTools = errors.New("none of the tools in its definition exists")
 )
@@ -45,16 +53,37 @@ type Shared struct {
 	Tools       []string            // names of all tools of the session
 	Depth       int                 // how deep agents may nest; the lead is at 0
 	NewID       func() string       // of an agent; safe for concurrent use
+	NewMailID   func() string       // of a message: later ones are greater
 	// Resolve makes the full name of a model, "provider/name", of what a call
 	// or a definition says; parent is the full name of the parent's.
 	Resolve func(name, parent string) (string, error)
-	// Equip makes the tools and the guard of a child.
-	Equip func(ctx context.Context, child Scope, d troupe.Definition) (Kit, error)
+	// Equip makes the tools and the guard of a child. If like is not nil, the child
+	// is to have these tools, byte for byte, also those that it may not use.
+	Equip func(ctx context.Context, child Scope, d troupe.Definition, like []troupe.ToolSpec) (Kit, error)
 	// Introduce returns what a child is told of the place where it works, to
 	// stand in front of its first prompt; "" is nothing.
 	Introduce func(d troupe.Definition, p troupe.Place) string
-	// Record is troupe.Run with the agent's log around it; s goes first.
-	Record func(ctx context.Context, s troupe.Started, first troupe.Received, c troupe.Config) iter.Seq2[troupe.Event, error]
+	// Begin makes the log of an agent with its first events, and Load reads one
+	// that is there; both return what it comes to.
+	Begin func(start troupe.Started, first ...troupe.Event) (*troupe.State, error)
+	Load  func(agent string) (*troupe.State, error)
+	// Record is troupe.Run with the agent's log around it.
+	Record func(ctx context.Context, c troupe.Config) iter.Seq2[troupe.Event, error]
+	// Known returns how the agents of the session started, oldest first.
+	Known func() ([]troupe.Started, error)
+	// Tasks are all that is at work in the session.
+	Tasks *task.Registry
+	// Box is an agent's mail. Post puts a message there.
+	Box  func(agent string) *mail.Box
+	Post func(ctx context.Context, to string, m mail.Message) error
+	// Background says whether agents may work in the background; Forking, whether
+	// an agent that names no type forks itself. ShellTime is how long an agent that
+	// has said its last word waits for commands that it left in the background; 0 is
+	// without end.
+	Background, Forking bool
+	ShellTime           time.Duration
+
+	Lead   Scope // set once it is made
 	Model  troupe.Model
 	Price  budget.Price // of models; nil if none is known
 	Limits Limits       // of each agent below the lead
@@ -74,7 +103,10 @@ type Kit struct {
 	// The runtime's part of the loop: see [troupe.Config]. Each may be nil.
 	BeforeTurn, BeforeEnd func(context.Context, *troupe.State) iter.Seq2[troupe.Event, error]
 	Rescue                func(context.Context, *troupe.State, error) iter.Seq2[troupe.Event, error]
-	Close                 func() error
+	// Fork makes a kit for a fork of the agent: the same tools, and what the agent
+	// has seen by then.
+	Fork  func(ctx context.Context, child Scope, tools []troupe.ToolSpec) (Kit, error)
+	Close func() error
 }
 
 // Config returns c with the kit in it.
@@ -95,6 +127,15 @@ type Scope struct {
 	Model   troupe.Model    // Shared's, charged to the account
 	// Standing is the mode that the agent is in at present; nil is no limit.
 	Standing *permission.Standing
+
+	contacts *contacts
+	fork     func(ctx context.Context, child Scope, tools []troupe.ToolSpec) (Kit, error)
+}
+
+// Root is the scope of the lead.
+func (s *Shared) Root(agent string, d troupe.Definition, p permission.Policy, account *budget.Account) Scope {
+	return Scope{Shared: s, Agent: agent, Chain: []troupe.Definition{d}, Policy: p.Without(d.Disallowed, d.Source), Types: Types(d),
+		Account: account, Model: account.Wrap(s.Model, s.Price), Standing: permission.NewStanding(nil, p.Mode), contacts: new(contacts)}
 }
 
 // Depth is how deep the agent is: 0 for the lead.
@@ -102,6 +143,11 @@ func (s Scope) depth() int { return len(s.Chain) - 1 }
 
 // May reports whether the agent can start others at all.
 func (s Scope) May() bool { return s.depth() < s.Shared.Depth && len(s.Startable()) > 0 }
+
+// forked reports whether the agent, or one above it, is a fork.
+func (s Scope) forked() bool {
+	return slices.ContainsFunc(s.Chain, func(d troupe.Definition) bool { return d.Name == Fork && d.Source == builtIn })
+}
 
 // Startable returns the definitions that the agent may start.
 func (s Scope) Startable() []troupe.Definition {
@@ -116,9 +162,6 @@ func (s Scope) Startable() []troupe.Definition {
 
 // find returns the definition of a type that the agent may start.
 func (s Scope) find(name string) (troupe.Definition, error) {
-	if name == "" {
-		name = Default
-	}
 	var names []string
 	for _, d := range s.Startable() {
 		if d.Name == name {
@@ -129,13 +172,16 @@ func (s Scope) find(name string) (troupe.Definition, error) {
 	return troupe.Definition{}, fmt.Errorf("%w: %q; there are: %s", ErrType, name, strings.Join(names, ", "))
 }
 
+// builtIn is the source of definitions that come with troupe.
+const builtIn = "built-in"
+
 // child narrows s for an agent of definition d. Types of our own making nest
 // up to the limit; a user's type would only meet itself again.
 func (s Scope) child(id string, d troupe.Definition) (Scope, error) {
 	if s.depth() >= s.Shared.Depth {
 		return Scope{}, fmt.Errorf("%w: agents nest %d deep at most", ErrDepth, s.Shared.Depth)
 	}
-	if d.Source != "built-in" && slices.ContainsFunc(s.Chain, func(c troupe.Definition) bool { return c.Name == d.Name }) {
+	if d.Source != builtIn && slices.ContainsFunc(s.Chain, func(c troupe.Definition) bool { return c.Name == d.Name }) {
 		return Scope{}, fmt.Errorf("%w: %s", ErrNested, d.Name)
 	}
 	c := s
@@ -144,6 +190,7 @@ func (s Scope) child(id string, d troupe.Definition) (Scope, error) {
 	c.Policy = s.Policy.Narrow(permission.Mode(d.Mode)).Without(d.Disallowed, d.Source)
 	c.Standing = permission.NewStanding(s.Standing, c.Policy.Mode)
 	_, c.Types = splitTypes(d.Tools)
+	c.contacts = new(contacts)
 	c.Account = s.Account.Open(fmt.Sprintf("agent %s (%s)", id, d.Name), s.Limits.Limits)
 	c.Model = c.Account.Wrap(s.Shared.Model, s.Price)
 	return c, nil

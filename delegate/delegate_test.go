@@ -1,9 +1,7 @@
 package delegate
 
 import (
-	"context"
 	"errors"
-	"iter"
 	"slices"
 	"testing"
 	"time"
@@ -32,21 +30,18 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// family is a scope whose children are recorded by record.
-func family(record func(context.Context, troupe.Started, troupe.Received, troupe.Config) iter.Seq2[troupe.Event, error], closed *int) Scope {
+// family is a scope of which children can be made.
+func family() Scope {
 	return Scope{Agent: "lead", Chain: []troupe.Definition{{Name: "lead"}}, Shared: &Shared{
 		Definitions: []troupe.Definition{{Name: "a", Tools: []string{"Agent(b)"}}, {Name: "b"}}, Tools: []string{"Agent"}, Depth: 2,
-		NewID: func() string { return "a1" }, Now: time.Now, Record: record,
+		NewID: func() string { return "a1" }, Now: time.Now,
 		Resolve:   func(_, parent string) (string, error) { return parent, nil },
 		Introduce: func(troupe.Definition, troupe.Place) string { return "" },
-		Equip: func(context.Context, Scope, troupe.Definition) (Kit, error) {
-			return Kit{Close: func() error { *closed++; return nil }}, nil
-		},
 	}}
 }
 
 func TestAChildIsNarrower(t *testing.T) {
-	s := family(nil, new(int))
+	s := family()
 	for range 2 {
 		c, err := s.child("x", troupe.Definition{Name: "t" + s.Agent, Tools: []string{"Agent(b)"}})
 		if err != nil {
@@ -59,28 +54,5 @@ func TestAChildIsNarrower(t *testing.T) {
 	}
 	if _, err := s.child("x", troupe.Definition{Name: "deep"}); !errors.Is(err, ErrDepth) {
 		t.Errorf("got %v, want ErrDepth", err)
-	}
-}
-
-func TestAChildHasItsParentsPlaceAndEffortAndIsClosedAfterAPanic(t *testing.T) {
-	closed := 0
-	var got troupe.Started
-	a, err := NewAgent(family(func(_ context.Context, s troupe.Started, _ troupe.Received, _ troupe.Config) iter.Seq2[troupe.Event, error] {
-		got = s
-		panic("boom")
-	}, &closed))
-	if err != nil {
-		t.Fatal(err)
-	}
-	func() {
-		defer func() { _ = recover() }()
-		_, _ = a.Call(t.Context(), &troupe.Call{ToolUse: troupe.ToolUse{ID: "c", Input: []byte(`{"prompt":"go","subagent_type":"b"}`)},
-			Place: troupe.Place{Dir: "/w", Also: []string{"/also"}}, Request: &troupe.Request{Model: "p/m", Effort: "high"}})
-	}()
-	if closed != 1 {
-		t.Errorf("closed %d times", closed)
-	}
-	if got.Depth != 1 || got.Request.Effort != "high" || !slices.Equal(got.Place.Also, []string{"/also"}) {
-		t.Errorf("started %+v", got)
 	}
 }

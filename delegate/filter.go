@@ -13,7 +13,9 @@ const agentTool = "Agent"
 
 // leadOnly are the tools that only a session's lead has: the user speaks with
 // the lead, and with nobody else.
-func leadOnly() []string { return []string{"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"} }
+func leadOnly() []string {
+	return []string{"AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "TaskOutput"}
+}
 
 // Offered returns the names of the tools that there are for an agent in this
 // place: all of the session less those that are denied altogether, for a

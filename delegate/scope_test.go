@@ -32,7 +32,7 @@ func denyRule(t *testing.T, text string) permission.Rule {
 }
 
 func TestStartable(t *testing.T) {
-	s := newStage(nil)
+	s := newStage(t, nil)
 	lead := s.lead(permission.Default)
 	limited := lead
 	limited.Types = []string{"writer", "finder", "nobody"}
@@ -72,14 +72,11 @@ func TestStartable(t *testing.T) {
 
 // The model is offered what Startable says, in the same bytes each time.
 func TestDescription(t *testing.T) {
-	s := newStage(nil)
+	s := newStage(t, nil)
 	scope := s.lead(permission.Default)
 	var first []byte
 	for range 10 {
-		a, err := delegate.NewAgent(scope)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := delegate.NewAgent(scope, delegate.Kit{})
 		spec, err := troupe.Encode(a.Spec())
 		if err != nil {
 			t.Fatal(err)
@@ -96,7 +93,7 @@ func TestDescription(t *testing.T) {
 }
 
 func TestDepthLimit(t *testing.T) {
-	s := newStage(nil)
+	s := newStage(t, nil)
 	deep := s.lead(permission.Default)
 	for range s.shared.Depth {
 		deep.Chain = append(deep.Chain, troupe.Definition{Name: "general-purpose", Source: "built-in"})
@@ -127,7 +124,7 @@ func TestAncestors(t *testing.T) {
 		{[]string{"finder"}, "finder", delegate.ErrNested},
 		{[]string{"finder", "general-purpose"}, "finder", delegate.ErrNested},
 	} {
-		s := newStage(troupetest.NewReplies(troupetest.Say("done")))
+		s := newStage(t, troupetest.NewReplies(troupetest.Say("done")))
 		scope := s.lead(permission.Default)
 		for _, name := range c.chain {
 			for _, d := range s.shared.Definitions {
@@ -145,7 +142,7 @@ func TestAncestors(t *testing.T) {
 
 // What a child is: its own definition, its parent's place, at most its rights.
 func TestWhatAChildBeginsWith(t *testing.T) {
-	s := newStage(troupetest.NewReplies(troupetest.Say("done"), troupetest.Say("done"), troupetest.Say("done")))
+	s := newStage(t, troupetest.NewReplies(troupetest.Say("done"), troupetest.Say("done"), troupetest.Say("done")))
 	if _, err := s.call(t.Context(), t, s.lead(permission.Default), delegate.Input{Prompt: "write it", Type: "writer"}); err != nil {
 		t.Fatal(err)
 	}
@@ -192,12 +189,9 @@ func TestModeOfAChild(t *testing.T) {
 		// A mode that the user chose for everything is not narrowed either.
 		{permission.AcceptEdits, permission.AcceptEdits, "planner", permission.AcceptEdits, "it ran in mode acceptEdits, its caller's, instead of its own (plan)"},
 	} {
-		s := newStage(troupetest.NewReplies(troupetest.Say("done")))
+		s := newStage(t, troupetest.NewReplies(troupetest.Say("done")))
 		scope := s.lead(c.scope)
-		a, err := delegate.NewAgent(scope)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := delegate.NewAgent(scope, delegate.Kit{})
 		call := callOf(t, scope, delegate.Input{Prompt: "x", Type: c.start})
 		call.Mode = string(c.now)
 		res, err := a.Call(t.Context(), call)
@@ -218,7 +212,7 @@ func TestModeOfAChild(t *testing.T) {
 // A child hands down no more types than its definition names.
 func TestTypesOfAChild(t *testing.T) {
 	tools := make(chan []troupe.ToolSpec, 1)
-	s := newStage(modelFunc(func(_ context.Context, r *troupe.Request) iter.Seq2[troupe.Chunk, error] {
+	s := newStage(t, modelFunc(func(_ context.Context, r *troupe.Request) iter.Seq2[troupe.Chunk, error] {
 		tools <- r.Tools
 		return says(troupe.Reply{Message: troupetest.Say("done")})
 	}))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +15,10 @@ import (
 
 	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/delegate"
+	"github.com/troupe-sh/troupe/mail"
 	"github.com/troupe-sh/troupe/permission"
+	"github.com/troupe-sh/troupe/store"
+	jobs "github.com/troupe-sh/troupe/task"
 	"github.com/troupe-sh/troupe/troupetest"
 )
 
@@ -41,6 +45,7 @@ type stage struct {
 	shared *delegate.Shared
 	kit    func() delegate.Kit // what Equip returns, but for Close and Agent tools
 
+	store  *store.Mem
 	mu     sync.Mutex
 	ids    int
 	closed map[string]int // by agent
@@ -48,8 +53,9 @@ type stage struct {
 }
 
 // newStage has the types finder and writer, both a user's, and one of our own.
-func newStage(m troupe.Model) *stage {
-	s := &stage{closed: map[string]int{}, logs: map[string][]troupe.Event{}}
+func newStage(t *testing.T, m troupe.Model) *stage {
+	t.Helper()
+	s := &stage{store: new(store.Mem), closed: map[string]int{}, logs: map[string][]troupe.Event{}}
 	s.kit = func() delegate.Kit { return delegate.Kit{Guard: troupetest.Allow{}} }
 	s.shared = &delegate.Shared{
 		Definitions: []troupe.Definition{
@@ -63,9 +69,21 @@ func newStage(m troupe.Model) *stage {
 		Resolve:   resolve,
 		Equip:     s.equip,
 		Introduce: func(d troupe.Definition, p troupe.Place) string { return "at " + p.Dir },
+		Begin:     s.begin,
 		Record:    s.record,
-		Now:       func() time.Time { return time.Unix(0, 0) },
+		Box:       func(agent string) *mail.Box { return &mail.Box{Store: s.store, Prefix: "mail/" + agent + "/"} },
+		Post: func(ctx context.Context, to string, m mail.Message) error {
+			return mail.Send(ctx, s.store, "mail/"+to+"/", m)
+		},
+		Now: func() time.Time { return time.Unix(0, 0) },
 	}
+	s.shared.Tasks = jobs.New(t.Context(), jobs.Options{Store: s.store, Dir: filepath.Join(t.TempDir(), "tasks"), Now: s.shared.Now,
+		Tell: func(ctx context.Context, end jobs.Task) error {
+			m, err := delegate.NoticeOf(end)
+			return errors.Join(err, s.shared.Post(ctx, end.Owner, m))
+		}})
+	t.Cleanup(s.shared.Tasks.Close)
+	s.shared.Lead = s.lead(permission.Default)
 	return s
 }
 
@@ -86,17 +104,14 @@ func (s *stage) newID() string {
 	return fmt.Sprintf("a%d", s.ids)
 }
 
-func (s *stage) equip(_ context.Context, scope delegate.Scope, d troupe.Definition) (delegate.Kit, error) {
+func (s *stage) equip(_ context.Context, scope delegate.Scope, d troupe.Definition, _ []troupe.ToolSpec) (delegate.Kit, error) {
 	named, err := delegate.Filter(d, s.shared.Tools, scope.May())
 	if err != nil {
 		return delegate.Kit{}, err
 	}
 	kit := s.kit()
 	if slices.Contains(named, "Agent") {
-		a, err := delegate.NewAgent(scope)
-		if err != nil {
-			return delegate.Kit{}, err
-		}
+		a := delegate.NewAgent(scope, delegate.Kit{})
 		kit.Tools = append(kit.Tools, a)
 	}
 	inner := kit.Close
@@ -112,16 +127,21 @@ func (s *stage) equip(_ context.Context, scope delegate.Scope, d troupe.Definiti
 	return kit, nil
 }
 
-// record keeps the events of an agent in memory.
-func (s *stage) record(ctx context.Context, start troupe.Started, first troupe.Received, c troupe.Config) iter.Seq2[troupe.Event, error] {
+// begin and record keep the events of an agent in memory.
+func (s *stage) begin(start troupe.Started, first ...troupe.Event) (*troupe.State, error) {
+	state := new(troupe.State)
+	for _, ev := range append([]troupe.Event{start}, first...) {
+		state.Apply(ev)
+		s.keep(start.Agent, ev)
+	}
+	return state, nil
+}
+
+func (s *stage) record(ctx context.Context, c troupe.Config) iter.Seq2[troupe.Event, error] {
 	return func(yield func(troupe.Event, error) bool) {
-		for _, ev := range []troupe.Event{start, first} {
-			c.State.Apply(ev)
-			s.keep(start.Agent, ev)
-		}
 		for ev, err := range troupe.Run(ctx, c) {
 			if err == nil {
-				s.keep(start.Agent, ev)
+				s.keep(c.ID, ev)
 			}
 			if !yield(ev, err) {
 				return
@@ -138,17 +158,13 @@ func (s *stage) keep(agent string, ev troupe.Event) {
 
 // lead is the scope of a lead in a mode.
 func (s *stage) lead(mode permission.Mode) delegate.Scope {
-	return delegate.Scope{Shared: s.shared, Agent: "lead", Policy: permission.Policy{Mode: mode},
-		Chain: []troupe.Definition{{Name: "lead", Source: "built-in"}}}
+	return s.shared.Root("lead", troupe.Definition{Name: "lead", Source: "built-in"}, permission.Policy{Mode: mode}, nil)
 }
 
 // call has the agent with scope start another.
 func (s *stage) call(ctx context.Context, t *testing.T, scope delegate.Scope, in delegate.Input) (troupe.Result, error) {
 	t.Helper()
-	a, err := delegate.NewAgent(scope)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := delegate.NewAgent(scope, delegate.Kit{})
 	return a.Call(ctx, callOf(t, scope, in))
 }
 

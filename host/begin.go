@@ -2,6 +2,7 @@ package host
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +20,7 @@ import (
 
 // begin opens the folder and the log, and brings the lead's state to where it
 // goes on.
-func (s *Session) begin(d troupe.Definition) (err error) {
+func (s *Session) begin(ctx context.Context, d troupe.Definition) (err error) {
 	if s.opts.Resume == nil {
 		err = s.create()
 	} else {
@@ -28,7 +29,7 @@ func (s *Session) begin(d troupe.Definition) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := s.open(d); err != nil {
+	if err := s.open(ctx, d); err != nil {
 		err = errors.Join(err, s.folder.Close())
 		if s.opts.Resume == nil || s.opts.Fork { // we made it a moment ago, and nobody has said anything in it
 			err = errors.Join(err, session.Remove(s.path))
@@ -140,7 +141,7 @@ func copyFile(to, from string) error {
 }
 
 // open reads the log and writes down what is new about the lead.
-func (s *Session) open(d troupe.Definition) (err error) {
+func (s *Session) open(ctx context.Context, d troupe.Definition) (err error) {
 	s.lead.State = new(troupe.State)
 	if s.opts.Resume != nil {
 		if err := s.load(); err != nil {
@@ -163,6 +164,9 @@ func (s *Session) open(d troupe.Definition) (err error) {
 		if err := s.log.Append(ev); err != nil {
 			return err
 		}
+	}
+	if err := s.attend(ctx); err != nil {
+		return err
 	}
 	s.begun = *s.lead.State
 	if before := permission.Mode(s.begun.Before); before != permission.Plan && before != permission.Bypass {

@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -68,6 +70,12 @@ func callers() troupetest.Callers[setting] {
 		"sub-agent of a resumed lead":            by(reopen(false), ""),
 		"sub-agent of a fork":                    by(reopen(true), ""),
 		"sub-agent of a lead with a definition":  by(defined, ""),
+		"background sub-agent":                   staged(begin("", true)),
+		"sub-agent of a background one":          staged(begin("", true), begin("", false)),
+		"resumed sub-agent":                      staged(again("")),
+		"sub-agent of a resumed one":             staged(again(""), begin("", false)),
+		"fork":                                   staged(begin("fork", false)),
+		"resumed fork":                           staged(again("fork")),
 	}
 }
 
@@ -204,6 +212,96 @@ func position(r *troupetest.Request) (level int, actor string, heard bool) {
 	return level, actor, heard
 }
 
+// A stage is how one agent has the next begin: the calls that it makes before its
+// part is done. The next knows by its orders how deep it is.
+type stage []troupe.ToolUse
+
+func begin(kind string, background bool) stage {
+	in := startInput(kind)
+	if background {
+		in["run_in_background"] = true
+	}
+	return stage{use("begin", "Agent", in)}
+}
+
+// again starts an agent, lets it end, and has it go on.
+func again(kind string) stage {
+	in := startInput(kind)
+	in["name"] = "old"
+	return stage{use("begin", "Agent", in), use("again", "SendMessage", map[string]any{"to": "old"})}
+}
+
+// staged opens a session in which agents begin one another as the stages say. What
+// runs in the background asks the model while others do, so each request is answered
+// by what it says, and not in the order in which they come.
+func staged(stages ...stage) troupetest.Caller[setting] {
+	return func(t *testing.T, set setting, calls ...troupe.ToolUse) map[string]troupetest.Made {
+		t.Helper()
+		s := set.p.open(t, set.change...)
+		play := make([]stage, 0, len(stages)+1)
+		var turns atomic.Int64 // of the agent that acts
+		for depth, st := range stages {
+			var uses stage
+			for i, u := range st {
+				order := "prompt"
+				if u.Name == "SendMessage" {
+					order = "message"
+				}
+				word := fmt.Sprintf("order-%d", depth+1)
+				if i < len(st)-1 {
+					word = "say nothing yet"
+				}
+				uses = append(uses, withField(t, u, fmt.Sprintf("%s%d", u.ID, depth), order, word))
+			}
+			play = append(play, uses)
+		}
+		play = append(play, calls)
+		set.p.provider.Respond(func(r *troupetest.Request) troupetest.Reply {
+			depth, said := 0, 0
+			for _, m := range r.Messages {
+				if m.Role == troupe.Assistant {
+					said++
+				}
+				for d := range play {
+					if m.Role == troupe.User && strings.Contains(onlyText(m), fmt.Sprintf("order-%d", d)) {
+						depth, said = d, 0
+					}
+				}
+			}
+			switch last := r.Messages[len(r.Messages)-1]; {
+			case strings.Contains(onlyText(last), "say nothing yet"):
+				return troupetest.Reply{Message: troupetest.Say("so be it")}
+			case depth == len(stages) && set.says != nil:
+				return set.says(r, int(turns.Add(1)-1))
+			case said >= len(play[depth]):
+				return troupetest.Reply{Message: troupetest.Say("so be it")}
+			}
+			return troupetest.Reply{Message: troupetest.Use(play[depth][said])}
+		})
+		return asked(t, set, s)
+	}
+}
+
+// onlyText is the text of a message without that of results.
+func onlyText(m troupe.Message) (text string) {
+	for _, b := range m.Content {
+		if t, ok := b.(troupe.Text); ok {
+			text += string(t)
+		}
+	}
+	return text
+}
+
+func withField(t *testing.T, u troupe.ToolUse, id, name, value string) troupe.ToolUse {
+	t.Helper()
+	var in map[string]any
+	if err := json.Unmarshal(u.Input, &in); err != nil {
+		t.Fatal(err)
+	}
+	in[name] = value
+	return use(id, u.Name, in)
+}
+
 // asked gives the lead its prompt and returns what became of all calls.
 func asked(t *testing.T, set setting, s *host.Session) map[string]troupetest.Made {
 	t.Helper()
@@ -274,7 +372,7 @@ func TestWaysOfTheAgentTool(t *testing.T) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[delegate.Input]()) {
 		fields = append(fields, f.Name)
 	}
-	if diff := cmp.Diff([]string{"Description", "Prompt", "Type", "Model", "Effort"}, fields); diff != "" {
+	if diff := cmp.Diff([]string{"Description", "Prompt", "Type", "Model", "Effort", "Name", "Background"}, fields); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -18,14 +17,14 @@ import (
 // Tools are the names of all tools there are, sorted: an agent's list keeps
 // this order, so that agents with the same tools share it in a provider's cache.
 func Tools() []string {
-	return []string{"Agent", "AskUserQuestion", "Bash", "Edit", "EnterPlanMode", "ExitPlanMode", "Glob", "Grep", "NotebookEdit", "Read", "TodoWrite", "WebFetch", "Write"}
+	return []string{"Agent", "AskUserQuestion", "Bash", "Edit", "EnterPlanMode", "ExitPlanMode", "Glob", "Grep", "NotebookEdit", "Read", "SendMessage", "TaskOutput", "TaskStop", "TodoWrite", "WebFetch", "Write"}
 }
 
 // Known are the names of tools that definitions written for other agents use.
 // One that is known and not there is passed over; any other is a slip.
 func Known() []string {
 	return append(Tools(), "EnterWorktree", "ExitWorktree", "LS", "Monitor", "MultiEdit",
-		"NotebookRead", "SendMessage", "Skill", "TaskCreate", "TaskGet", "TaskList", "TaskOutput", "TaskStop", "TaskUpdate",
+		"NotebookRead", "Skill", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate",
 		"TeamCreate", "TeamDelete", "WebSearch", "Workflow")
 }
 
@@ -64,7 +63,7 @@ func (s *Session) policy() (permission.Policy, error) {
 			return p, err
 		}
 	}
-	readable := []string{s.results(), s.output()}
+	readable := []string{s.results(), s.output(), s.outputs()}
 	if s.opts.Fork { // what was said before names files of the session that this is a copy of
 		readable = append(readable, filepath.Join(s.opts.Resume.Dir, "results"), filepath.Join(s.opts.Resume.Dir, "output"))
 	}
@@ -92,11 +91,19 @@ func realPath(path string) string {
 
 // equip makes the tools and the guard of an agent. The agent has instances of
 // its own of all of them: what it has read, its to-dos, what it may hand down.
-func (s *Session) equip(_ context.Context, scope delegate.Scope, d troupe.Definition) (delegate.Kit, error) {
+//
+// If like is not nil the agent has these tools, byte for byte, also those that are
+// not for it: they are refused when they are called.
+func (s *Session) equip(_ context.Context, scope delegate.Scope, d troupe.Definition, like []troupe.ToolSpec) (delegate.Kit, error) {
 	named, err := delegate.Filter(d, scope.Offered(), scope.May())
 	if err != nil {
 		return delegate.Kit{}, err
 	}
+	return s.outfit(scope, d, named, like, tool.NewFiles(s.journal, 0))
+}
+
+// outfit is equip with what the agent knows of files already.
+func (s *Session) outfit(scope delegate.Scope, d troupe.Definition, named []string, like []troupe.ToolSpec, files *tool.Files) (delegate.Kit, error) {
 	w := s.watch(scope.Agent, d.Name)
 	compactor := s.compacts(scope, d, w)
 	if scope.Agent == session.Lead {
@@ -114,26 +121,46 @@ func (s *Session) equip(_ context.Context, scope delegate.Scope, d troupe.Defini
 		Rescue:     compactor.Rescue,
 		Close:      func() error { return s.folder.Release(scope.Agent) },
 	}
-	files, planning := tool.NewFiles(s.journal, 0), &tool.Planning{Forbids: func(mode string) error { return s.forbids(permission.Mode(mode)) }}
+	kit.Fork = func(_ context.Context, child delegate.Scope, tools []troupe.ToolSpec) (delegate.Kit, error) {
+		d := delegate.ForkDefinition()
+		named, err := delegate.Filter(d, child.Offered(), false)
+		if err != nil {
+			return delegate.Kit{}, err
+		}
+		return s.outfit(child, d, named, tools, files.Clone())
+	}
+	planning := &tool.Planning{Forbids: func(mode string) error { return s.forbids(permission.Mode(mode)) }}
 	if scope.Agent == session.Lead {
 		s.planning = planning
 	}
 	place := troupe.Place{Dir: s.Dir, Also: s.opts.Also}
+	add := func(t troupe.Tool) {
+		kit.Tools = append(kit.Tools, w.wrap(tool.Cap(tool.Hide(t, s.mask), s.results(), 0)))
+	}
 	for _, name := range named {
-		t, err := s.tool(name, scope, files, planning, place)
+		t, err := s.tool(name, scope, kit, files, planning, place)
 		if err != nil {
 			return delegate.Kit{}, err
 		}
-		kit.Tools = append(kit.Tools, w.wrap(tool.Cap(tool.Hide(t, s.mask), s.results(), 0)))
+		if like == nil {
+			add(t)
+		} else if i := slices.IndexFunc(like, func(l troupe.ToolSpec) bool { return l.Name == name }); i >= 0 {
+			add(tool.As(t, like[i]))
+		}
+	}
+	for _, l := range like {
+		if !slices.Contains(named, l.Name) {
+			add(tool.Refused(l, "this tool is not for a fork"))
+		}
 	}
 	kit.Guard = quietGuard{kit.Guard, s.mask}
 	return kit, nil
 }
 
-func (s *Session) tool(name string, scope delegate.Scope, files *tool.Files, planning *tool.Planning, place troupe.Place) (troupe.Tool, error) {
+func (s *Session) tool(name string, scope delegate.Scope, kit delegate.Kit, files *tool.Files, planning *tool.Planning, place troupe.Place) (troupe.Tool, error) {
 	switch name {
 	case "Agent":
-		return delegate.NewAgent(scope)
+		return delegate.NewAgent(scope, kit), nil
 	case "AskUserQuestion":
 		return tool.AskUserQuestion{Ask: s.chooser(session.Lead)}, nil
 	case "Bash":
@@ -156,6 +183,12 @@ func (s *Session) tool(name string, scope delegate.Scope, files *tool.Files, pla
 		return tool.NotebookEdit{Files: files}, nil
 	case "Read":
 		return tool.Read{Files: files}, nil
+	case "SendMessage":
+		return delegate.NewSendMessage(scope), nil
+	case "TaskOutput":
+		return delegate.NewTaskOutput(scope), nil
+	case "TaskStop":
+		return delegate.NewTaskStop(scope), nil
 	case "TodoWrite":
 		return &tool.TodoWrite{}, nil
 	case "WebFetch":
@@ -172,20 +205,4 @@ func without(env, names []string) []string {
 		name, _, _ := strings.Cut(kv, "=")
 		return isOneOf(name, names)
 	})
-}
-
-// newAgentID returns "a" and eight characters that nobody can guess.
-func newAgentID() string {
-	const digits = "0123456789abcdefghijklmnopqrstuvwxyz"
-	id := []byte{'a'}
-	for len(id) < 9 {
-		var b [16]byte
-		_, _ = rand.Read(b[:]) // never fails
-		for _, c := range b {
-			if int(c) < 256/len(digits)*len(digits) && len(id) < 9 {
-				id = append(id, digits[int(c)%len(digits)])
-			}
-		}
-	}
-	return string(id)
 }

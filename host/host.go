@@ -31,6 +31,8 @@ import (
 	"github.com/troupe-sh/troupe/permission"
 	"github.com/troupe-sh/troupe/proc"
 	"github.com/troupe-sh/troupe/session"
+	"github.com/troupe-sh/troupe/store"
+	"github.com/troupe-sh/troupe/task"
 	"github.com/troupe-sh/troupe/tool"
 )
 
@@ -57,6 +59,7 @@ type Options struct {
 	Turns    int      // limit for one Run; 0 is none
 	Limits   Limits   // tokens and money of all agents together from Open on, and the time of one Run
 	Each     Limits   // of each agent below the lead, with all that it starts
+	Crew     Crew     // of agents below the lead, and how they work
 	Fallback []string // models to ask when the one that is to be asked is not available, in order
 	Also     []string // further directories to work in, absolute
 
@@ -102,8 +105,9 @@ func ledger(home string) string { return filepath.Join(home, "run") }
 // methods may be called at any time.
 type Session struct {
 	ID       string
-	Dir      string   // that it works in
-	Warnings []string // what the user should know; one line each
+	Dir      string         // that it works in
+	Warnings []string       // what the user should know; one line each
+	Tasks    *task.Registry // all that is at work below the lead
 
 	opts    Options
 	path    string // of the session's directory
@@ -112,7 +116,9 @@ type Session struct {
 	mark    session.Mark
 	lead    troupe.Config
 	begun   troupe.State
-	inbox   prompts
+	inbox   inbox
+	store   *store.Dir
+	starts  starts
 	leads   *watched // the lead, by hooks
 	shared  delegate.Shared
 	scope   delegate.Scope // the lead's
@@ -127,6 +133,9 @@ type Session struct {
 	compactor *compact.Compactor // the lead's
 	planning  *tool.Planning     // the lead's
 
+	over     chan struct{} // closed when nothing will be written any more
+	finished sync.Once
+
 	mu       sync.Mutex
 	stop     context.CancelCauseFunc // of the Run at work
 	switches []troupe.Switched       // asked for, not yet in the log
@@ -140,7 +149,7 @@ type Session struct {
 // Open makes a session, or takes one up again. The caller must Close it.
 func Open(ctx context.Context, o Options) (*Session, error) {
 	secrets := slices.Concat(o.Secrets, o.Models.Secrets())
-	s := &Session{opts: o, Dir: o.Config.Dir, journal: tool.NewJournal(o.Now), env: o.programs(secrets),
+	s := &Session{over: make(chan struct{}), opts: o, Dir: o.Config.Dir, journal: tool.NewJournal(o.Now), env: o.programs(secrets),
 		mask: o.Models.hide(slices.Concat(o.Env, o.Config.Environ(nil)), secrets)}
 	err := s.mask.Error(s.assemble(ctx))
 	s.git = nil // agents to come ask anew
@@ -185,9 +194,8 @@ func (s *Session) assemble(ctx context.Context) error {
 		s.askEarly(ctx)
 	}
 	s.share(ctx)
-	s.scope = delegate.Scope{Shared: &s.shared, Agent: session.Lead, Chain: []troupe.Definition{d}, Policy: policy.Without(d.Disallowed, d.Source), Types: delegate.Types(d),
-		Account: s.account, Model: s.account.Wrap(s.models, s.opts.Models.Price), Standing: permission.NewStanding(nil, policy.Mode)}
-	kit, err := s.equip(ctx, s.scope, d)
+	s.scope = s.shared.Root(session.Lead, d, policy, s.account)
+	kit, err := s.equip(ctx, s.scope, d, nil)
 	if err != nil {
 		return err
 	}
@@ -196,7 +204,7 @@ func (s *Session) assemble(ctx context.Context) error {
 		s.lead.MaxTurns = d.MaxTurns
 	}
 	s.sweep(ctx)
-	return s.begin(d)
+	return s.begin(ctx, d)
 }
 
 // sweep ends the shells of runs that were killed.
@@ -252,40 +260,6 @@ func names(ds []troupe.Definition) string {
 		out = append(out, d.Name)
 	}
 	return strings.Join(out, ", ")
-}
-
-// share fills in what all agents of the session have in common.
-func (s *Session) share(ctx context.Context) {
-	s.shared = delegate.Shared{
-		Tools: s.opts.tools(), Depth: Depth, NewID: newAgentID, Resolve: s.opts.Models.Resolve, Equip: s.equip,
-		Record: s.record, Model: s.models, Price: s.opts.Models.Price, Limits: s.opts.Each, Now: s.opts.Now,
-		Introduce: func(d troupe.Definition, p troupe.Place) string { return s.introduce(ctx, d, p) },
-	}
-	for _, d := range s.opts.Config.Definitions {
-		d.Prompt = s.mask.Text(strings.TrimRight(d.Prompt, "\n") + "\n" + subagentPrompt)
-		d.Description, d.First = s.mask.Text(d.Description), s.mask.Text(d.First)
-		s.shared.Definitions = append(s.shared.Definitions, d)
-	}
-}
-
-// record runs a sub-agent with its log around it.
-func (s *Session) record(ctx context.Context, start troupe.Started, first troupe.Received, c troupe.Config) iter.Seq2[troupe.Event, error] {
-	return func(yield func(troupe.Event, error) bool) {
-		log, err := s.folder.Log(start.Agent)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		for _, ev := range []troupe.Event{start, first} {
-			c.State.Apply(ev)
-			if err := log.Append(ev); err != nil {
-				yield(nil, err)
-				return
-			}
-		}
-		failpoint.Here(failpoint.AgentBegun)
-		log.Record(troupe.Run(ctx, c))(yield)
-	}
 }
 
 // Send gives the lead a prompt of the user. If it works, it sees the prompt at
@@ -344,9 +318,9 @@ func (s *Session) Run(ctx context.Context) (end troupe.Ended, err error) {
 }
 
 // Follow yields what the agents of the session do, from Open on, until ctx
-// ends: the records of all logs, in order.
+// ends, or the session is finished: the records of all logs, in order.
 func (s *Session) Follow(ctx context.Context) iter.Seq2[session.Record, error] {
-	return s.folder.Follow(ctx, s.mark)
+	return s.folder.Follow(ctx, s.mark, s.over)
 }
 
 // Begun is what the lead has begun or goes on with: its model, mode and tools.
@@ -376,11 +350,13 @@ func (s *Session) Recall(ids []string) { s.inbox.remove(ids) }
 // Path is the directory of the session's logs.
 func (s *Session) Path() string { return s.path }
 
-// Close ends the session's use by this process.
+// Close ends the session's use by this process: what is at work is stopped, and
+// nothing of it is left.
 func (s *Session) Close() error {
+	s.Finish()
 	s.asking.Wait()
 	s.cage.leave()
-	err := s.folder.Close()
+	err := errors.Join(s.store.Close(), s.folder.Close())
 	if s.opts.Passing {
 		err = errors.Join(err, session.Remove(s.path))
 	}

@@ -123,11 +123,29 @@ func ask(t *testing.T, s *host.Session, prompt string) troupe.Ended {
 	if err := s.Send(t.Context(), prompt); err != nil {
 		t.Fatal(err)
 	}
-	end, err := s.Run(t.Context())
+	end, err := settled(t, s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return end
+}
+
+// settled lets the lead work until nothing comes any more of what it has left in
+// the background.
+func settled(t *testing.T, s *host.Session) (troupe.Ended, error) {
+	t.Helper()
+	end, err := s.Run(t.Context())
+	for err == nil {
+		more, _, lerr := s.Linger(t.Context(), host.Usual())
+		if lerr != nil {
+			t.Fatal(lerr)
+		}
+		if !more {
+			break
+		}
+		end, err = s.Run(t.Context())
+	}
+	return end, err
 }
 
 func closed(t *testing.T, s *host.Session) {

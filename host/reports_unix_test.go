@@ -153,6 +153,16 @@ func waitFor(t *testing.T, cond func() bool) {
 	}
 }
 
+// stopAll stops what the lead has left in the background.
+func stopAll(t *testing.T, s *host.Session) {
+	t.Helper()
+	for _, left := range s.Tasks.Background(session.Lead) {
+		if _, _, err := s.Tasks.Stop(t.Context(), left.ID, "the user"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // pids are those that commands have written into files of dir.
 func pids(dir string) (all []int) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*.pid"))
@@ -190,7 +200,14 @@ sh -c 'echo $$ >d.pid; exec sleep 600'`
 		set.run = func(t *testing.T, opened *host.Session) {
 			s = opened
 			end := interrupted(t, s, func() bool { left = pids(set.p.dir); return len(left) == 4 })
-			if end.Reason != troupe.Interrupted {
+			if way.Apart {
+				for _, pid := range left { // S45: the interrupt of the turn is not for it
+					if !running(pid) {
+						t.Errorf("process %d of what works apart was ended", pid)
+					}
+				}
+				stopAll(t, s)
+			} else if end.Reason != troupe.Interrupted {
 				t.Errorf("ended with %+v", end)
 			}
 		}

@@ -173,7 +173,7 @@ func TestS82NobodyIsAsked(t *testing.T) {
 // own definition give it may run, but for what the user denies.
 func TestS78ADietIsNotHandedDown(t *testing.T) {
 	allow, deny := rule(troupe.Allow, "Bash(rm:*)"), rule(troupe.Deny, "Bash(rm:*)")
-	for _, rules := range [][]func(*host.Options){{deny, allow}, {allow}} {
+	for _, rules := range [][]func(*host.Options){{allow, deny}, {deny, allow}, {allow}} {
 		callers().Each(t, func(t *testing.T, _ troupetest.Way, call troupetest.Caller[setting]) {
 			set := with(t, append(rules, inMode(permission.AcceptEdits), func(o *host.Options) { o.Agent = "coordinator" })...)
 			set.p.write(t, ".claude/agents/coordinator.md", "---\nname: coordinator\ndescription: leads\ntools: Agent, Read\n---\nYou lead.\n")

@@ -142,6 +142,8 @@ func (p Policy) judgeTool(tool string, c *troupe.Call) finding {
 		return p.judgePlan(tool, c)
 	case toolTodo, toolAsk:
 		return reading(byMode, "it has no effect outside of the conversation")
+	case toolSend, toolStop, toolOutput:
+		return reading(byMode, "it speaks to agents of this session, ends or looks at what they do; their calls are checked one by one")
 	}
 	if r, ok := p.first(troupe.Allow, tool, bare); ok {
 		return allow(byRule, r.cited())

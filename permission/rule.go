@@ -199,6 +199,9 @@ const (
 	toolNotebook  = "NotebookEdit"
 	toolRead      = "Read"
 	toolTodo      = "TodoWrite"
+	toolSend      = "SendMessage"
+	toolStop      = "TaskStop"
+	toolOutput    = "TaskOutput"
 	toolWebFetch  = "WebFetch"
 	toolWrite     = "Write"
 )

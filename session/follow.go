@@ -126,17 +126,18 @@ func (r *Reader) readLog(agent string, size int64) ([]Record, error) {
 }
 
 // Follow yields the records of all agents in the order in which they were
-// written, from the mark on, those to come included, until ctx ends. Each
+// written, from the mark on, those to come included, until ctx ends, or over is
+// closed: then nothing more will come, and what is there is yielded first. Each
 // follower has its own pace: a slow one delays nobody, costs no memory and
 // loses no record.
-func (f *Folder) Follow(ctx context.Context, from Mark) iter.Seq2[Record, error] {
+func (f *Folder) Follow(ctx context.Context, from Mark, over <-chan struct{}) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		r := NewReader(f.Dir)
 		defer r.close()
 		for agent, size := range from {
 			r.read[agent] = size
 		}
-		for {
+		for last := false; ; {
 			// Sizes taken at one moment keep the order over several logs.
 			now, changed := f.look()
 			recs, err := r.upTo(now)
@@ -148,8 +149,13 @@ func (f *Folder) Follow(ctx context.Context, from Mark) iter.Seq2[Record, error]
 			if err != nil && !yield(Record{}, err) {
 				return
 			}
+			if last {
+				return
+			}
 			select {
 			case <-changed:
+			case <-over:
+				last = true
 			case <-ctx.Done():
 				return
 			}

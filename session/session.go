@@ -213,3 +213,7 @@ func ProjectName(dir string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return strings.Trim(name+"-"+hex.EncodeToString(sum[:8]), "-")
 }
+
+// TasksPath returns the directory of the tasks of a session: what they print, and
+// the record of each.
+func TasksPath(dir string) string { return filepath.Join(dir, "tasks") }

@@ -405,7 +405,7 @@ func TestFollowersSeeAllInOrder(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	n := 0
-	for r, err := range f.Follow(ctx, mark) {
+	for r, err := range f.Follow(ctx, mark, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -452,7 +452,7 @@ func TestReleaseClosesFiles(t *testing.T) {
 	n := 0
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	for _, err := range f.Follow(ctx, nil) {
+	for _, err := range f.Follow(ctx, nil, nil) {
 		if err != nil {
 			t.Fatal(err)
 		}

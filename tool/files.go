@@ -58,6 +58,19 @@ func NewFiles(journal *Journal, limit int) *Files {
 	return &Files{journal: journal, limit: limit, seen: make(map[string]*list.Element), recent: list.New()}
 }
 
+// Clone returns the memory of an agent that has seen what this one has seen so
+// far, and from then on sees for itself.
+func (f *Files) Clone() *Files {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := NewFiles(f.journal, f.limit)
+	for e := f.recent.Back(); e != nil; e = e.Prev() {
+		s := e.Value.(sight)
+		out.seen[s.path] = out.recent.PushFront(s)
+	}
+	return out
+}
+
 // saw notes that the agent knows this content of the file at the real path.
 func (f *Files) saw(path string, d digest) {
 	f.mu.Lock()

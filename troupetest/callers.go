@@ -14,6 +14,9 @@ type Way struct {
 	// Runs and Starts are the functions that range over [troupe.Run] and that
 	// make the [troupe.Started] of such an agent.
 	Runs, Starts string
+	// Apart says that it runs beside the lead, which does not wait for it: what ends
+	// the lead's turn does not end it.
+	Apart bool
 }
 
 // lead is the function that runs a lead.
@@ -29,17 +32,23 @@ func Ways() []Way {
 	const start = "host.Session.start"
 	const sub, prepare = "host.Session.record", "delegate.Agent.prepare"
 	return []Way{
-		{"lead", lead, start},
-		{"lead with a definition", lead, start},
-		{"resumed lead", lead, start},
-		{"fork of a session", lead, start},
-		{"sub-agent", sub, prepare},
-		{"sub-agent with a wider mode of its own", sub, prepare},
-		{"sub-agents side by side", sub, prepare},
-		{"nested sub-agent", sub, prepare},
-		{"sub-agent of a resumed lead", sub, prepare},
-		{"sub-agent of a fork", sub, prepare},
-		{"sub-agent of a lead with a definition", sub, prepare},
+		{"lead", lead, start, false},
+		{"lead with a definition", lead, start, false},
+		{"resumed lead", lead, start, false},
+		{"fork of a session", lead, start, false},
+		{"sub-agent", sub, prepare, false},
+		{"sub-agent with a wider mode of its own", sub, prepare, false},
+		{"sub-agents side by side", sub, prepare, false},
+		{"nested sub-agent", sub, prepare, false},
+		{"sub-agent of a resumed lead", sub, prepare, false},
+		{"sub-agent of a fork", sub, prepare, false},
+		{"sub-agent of a lead with a definition", sub, prepare, false},
+		{"background sub-agent", sub, prepare, true},
+		{"sub-agent of a background one", sub, prepare, true},
+		{"resumed sub-agent", sub, prepare, true},
+		{"sub-agent of a resumed one", sub, prepare, true},
+		{"fork", sub, "delegate.Scope.prepareFork", true},
+		{"resumed fork", sub, "delegate.Scope.prepareFork", true},
 	}
 }
 

@@ -63,7 +63,8 @@ func (v *victim) play(r *troupetest.Request) troupetest.Reply {
 		reply = troupe.Message{Role: troupe.Assistant, Content: troupe.Blocks{troupe.Text("I begin."),
 			call("c1", "Read", `{"file_path":"old.txt"}`), call("c2", "Bash", `{"command":"echo $$ >> pids; seq 12000; if test -e hang; then sleep 1000; fi"}`),
 			call("c5", "Grep", `{"pattern":"line","path":"big.txt","output_mode":"content","head_limit":0}`),
-			call("c3", "Write", content("new.txt", "new")), call("c4", "Agent", `{"subagent_type":"scribe","description":"d","prompt":"write"}`)}}
+			call("c3", "Write", content("new.txt", "new")), call("c4", "Agent", `{"subagent_type":"scribe","description":"d","prompt":"write"}`),
+			call("c6", "Agent", `{"subagent_type":"scribe","description":"d","prompt":"write beside","run_in_background":true}`)}}
 	}
 	return troupetest.Reply{Message: reply}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/budget"
 	"github.com/troupe-sh/troupe/config"
+	"github.com/troupe-sh/troupe/delegate"
 	"github.com/troupe-sh/troupe/host"
 	"github.com/troupe-sh/troupe/internal/cli"
 	"github.com/troupe-sh/troupe/internal/control"
@@ -381,16 +382,11 @@ func (p *program) watch(ctx context.Context, f *flags, s *host.Session, models *
 		return cli.Outcome{}, err
 	}
 	start := time.Now()
-	// The face follows the log at its own pace; it ends with the lead's last
-	// record, or when there is none because the log cannot be written.
-	following, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
+	// The face follows the logs at its own pace, until there is nothing to come.
 	printed := make(chan error, 1)
-	go func() { printed <- follow(s.Follow(following), tally, face, cancel) }()
-	end, err := s.Run(ctx)
-	if errors.Is(err, session.ErrLog) {
-		stop()
-	}
+	go func() { printed <- follow(s.Follow(context.WithoutCancel(ctx)), tally, face, cancel) }()
+	end := p.answer(ctx, s)
+	s.Finish()
 	took, broken := time.Since(start), <-printed
 	if why := tally.Uncompacted; why != "" && end.Reason == troupe.Done && end.Turns == 0 { // that was all there was to do
 		end.Reason, end.Err = troupe.Failed, "the conversation stays as it is: "+why
@@ -402,8 +398,36 @@ func (p *program) watch(ctx context.Context, f *flags, s *host.Session, models *
 	return outcome, face.Finish(outcome)
 }
 
-// follow shows the face all records up to the lead's end. A face that cannot
-// print any more interrupts the run.
+// answer lets the lead work until it has given its answer, and as long as something
+// comes of what it has left in the background.
+func (p *program) answer(ctx context.Context, s *host.Session) troupe.Ended {
+	all, _ := s.Run(ctx)
+	for all.Reason == troupe.Done {
+		more, stopped, err := s.Linger(ctx, host.Usual())
+		for _, t := range stopped {
+			p.say(fmt.Sprintf("stopped %s: %s", t.ID, delegate.Summary(t)))
+		}
+		if err != nil {
+			all.Reason, all.Err = troupe.Failed, err.Error()
+			if errors.Is(err, troupe.ErrInterrupted) {
+				all.Reason = troupe.Interrupted
+			}
+		}
+		if !more {
+			break
+		}
+		end, _ := s.Run(ctx)
+		end.Turns, end.Usage = end.Turns+all.Turns, end.Usage.Add(all.Usage)
+		if end.Text == "" {
+			end.Text = all.Text
+		}
+		all = end
+	}
+	return all
+}
+
+// follow shows the face all records. A face that cannot print any more interrupts
+// the run.
 func follow(records func(func(session.Record, error) bool), tally *cli.Tally, face cli.Face, interrupt func(error)) (broken error) {
 	for r, err := range records {
 		if err != nil {
@@ -414,9 +438,6 @@ func follow(records func(func(session.Record, error) bool), tally *cli.Tally, fa
 			if broken = face.Record(r); broken != nil {
 				interrupt(troupe.ErrInterrupted)
 			}
-		}
-		if _, ended := r.Event.(troupe.Ended); ended && r.Agent == session.Lead {
-			break
 		}
 	}
 	return broken

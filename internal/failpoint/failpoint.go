@@ -35,6 +35,11 @@ const (
 	FileReplaced   Point = "file.replaced"   // a tool has changed a file and not said so
 	ResultSaved    Point = "result.saved"    // a long result is kept and not in the log
 	AgentBegun     Point = "agent.begun"     // the log of a sub-agent has its first records
+	TaskBegun      Point = "task.begun"      // a task in the background is written down and does not run yet
+	TaskEnded      Point = "task.ended"      // it has ended, and that is not written down
+	TaskRecorded   Point = "task.recorded"   // it is, and its owner is not told
+	TaskTold       Point = "task.told"       // the notice lies in the owner's box
+	MailSent       Point = "mail.sent"       // a message lies in an agent's box
 	CompactAsked   Point = "compact.asked"   // a summary was asked for and is there, the log knows nothing of it
 	LogEnding      Point = "log.ending"      // the last record of a run is on the disk
 	SessionClosing Point = "session.closing" // the logs are closed, the lock is held
@@ -55,5 +60,5 @@ func StorePoints() []Point { return []Point{StoreWritten, StoreLinked, StoreTake
 func Points() []Point {
 	return []Point{SessionMade, SessionLocked, SessionOwned, LogMade, InboxTaken, LogHalf, LogAppended, InboxAcked, LogSynced, SentHalf, SentWritten,
 		RequestSending, RequestOpened, ReplyStreaming, StateTemporary, ProcNoted, ProcStarted, ProcRunning, ProcEnded, FileTemporary, FileReplaced, ResultSaved,
-		AgentBegun, CompactAsked, LogEnding, SessionClosing}
+		AgentBegun, TaskBegun, TaskEnded, TaskRecorded, TaskTold, MailSent, CompactAsked, LogEnding, SessionClosing}
 }

@@ -1,0 +1,108 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/troupe-sh/troupe/session"
+	"github.com/troupe-sh/troupe/task"
+)
+
+// Patience is how long a lead that has given its answer waits for what it has left
+// at work: agents, and what only runs beside them, as commands do.
+type Patience struct{ Agents, Others time.Duration }
+
+// Usual is the patience of a session that nobody sits before.
+func Usual() Patience { return Patience{Agents: 10 * time.Minute, Others: 5 * time.Second} }
+
+// settle is how long news that comes while others are at work waits for more of
+// it: news that comes close together costs one turn.
+const settle = 50 * time.Millisecond
+
+// errImpatient ends a wait that has taken long enough.
+var errImpatient = errors.New("waited long enough")
+
+// Wait returns when the lead has something to work on: a prompt, mail, news of
+// what it has left in the background. It is called between two calls of Run.
+func (s *Session) Wait(ctx context.Context) error {
+	if err := s.inbox.wait(ctx); err != nil {
+		return err
+	}
+	s.settle(ctx)
+	return nil
+}
+
+// settle lets news that are close together come together.
+func (s *Session) settle(ctx context.Context) {
+	if len(s.Tasks.Background(session.Lead)) == 0 {
+		return
+	}
+	timer := time.NewTimer(settle)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// Linger waits for what the lead has left at work when it gave its answer. It
+// returns true when there is something new for the lead, so that Run is to be
+// called again, and false when nothing will come. What takes longer than p is
+// stopped and returned; the lead is told of that when the session goes on.
+func (s *Session) Linger(ctx context.Context, p Patience) (more bool, stopped []task.Task, err error) {
+	for {
+		left := s.Tasks.Background(session.Lead) // before the inbox: who is not in it any more has sent its news
+		news, err := s.inbox.Take(ctx)
+		if err != nil {
+			return false, nil, err
+		}
+		if len(news) > 0 {
+			s.settle(ctx)
+			return true, nil, nil
+		}
+		if len(left) == 0 {
+			return false, nil, nil
+		}
+		limit := p.Others
+		if slices.ContainsFunc(left, func(t task.Task) bool { return t.Kind == task.Agent }) {
+			limit = p.Agents
+		}
+		limited, cancel := context.WithTimeoutCause(ctx, limit, errImpatient)
+		err = s.inbox.wait(limited)
+		late := errors.Is(context.Cause(limited), errImpatient)
+		cancel()
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return false, nil, context.Cause(ctx)
+		case !late:
+			return false, nil, err
+		default:
+			stopped, err := s.stopAll(ctx)
+			return false, stopped, err
+		}
+	}
+}
+
+// stopAll stops all that is left.
+func (s *Session) stopAll(ctx context.Context) (stopped []task.Task, err error) {
+	var errs []error
+	for _, t := range s.Tasks.Background(session.Lead) {
+		end, was, err := s.Tasks.Stop(ctx, t.ID, "troupe, which does not wait longer once the answer is given")
+		if errs = append(errs, err); was && err == nil {
+			stopped = append(stopped, end)
+		}
+	}
+	return stopped, errors.Join(errs...)
+}
+
+// Finish stops what is still at work; who follows the session gets what is left to
+// see, and the end. Nothing may be called after it but Close.
+func (s *Session) Finish() {
+	s.finished.Do(func() {
+		s.Tasks.Close()
+		close(s.over)
+	})
+}
