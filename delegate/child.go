@@ -67,6 +67,7 @@ func (a *Agent) prepare(ctx context.Context, c *troupe.Call, in Input, d troupe.
 	first.Content = append(first.Content, troupe.Text(in.Prompt))
 	k := scope.newChild(parent, kit, troupe.Started{Agent: scope.Agent, Definition: d.Name, Parent: c.Agent, Call: c.ID, Depth: scope.depth(),
 		Name: in.Name, Title: in.Description, Request: req, Mode: string(scope.Policy.Mode), Place: place})
+	k.config.Model = a.scope.Join("type "+d.Name+" "+req.Model, scope.Model)
 	k.input, k.first = in, []troupe.Event{troupe.Received{ID: c.ID, From: c.Agent, Message: first}}
 	return k, nil
 }
@@ -116,6 +117,9 @@ func (k *child) live(ctx context.Context, w *task.Work) (text string, err error)
 		var cancel func()
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, over)
 		defer cancel()
+	}
+	if err := context.Cause(ctx); err != nil {
+		return "", fmt.Errorf("it had not begun: %w", err)
 	}
 	if err := k.begin(); err != nil {
 		k.failed = err

@@ -83,6 +83,14 @@ type Shared struct {
 	Background, Forking bool
 	ShellTime           time.Duration
 
+	// Join has the requests of those with one key, who begin with the same, go out
+	// one ahead of the others, unless the key is warm by Warm or by a request of late:
+	// see model.Stagger. Asked reports whether an agent has asked its model so lately
+	// that what it asked is in the provider's cache.
+	Join  func(key string, m troupe.Model) troupe.Model
+	Warm  func(key string)
+	Asked func(agent string) bool
+
 	Lead   Scope // set once it is made
 	Model  troupe.Model
 	Price  budget.Price // of models; nil if none is known

@@ -84,6 +84,11 @@ func (s Scope) prepareFork(ctx context.Context, c *troupe.Call, in Input, d trou
 	k := scope.newChild(s, kit, troupe.Started{Agent: scope.Agent, Definition: d.Name, Parent: c.Agent, Call: c.ID, Depth: scope.depth(),
 		Name: in.Name, Title: in.Description, Request: *req, Counted: c.Reply.Usage.Total(), Mode: string(scope.Policy.Mode), Place: c.Place})
 	k.input = in
+	together := "fork " + c.Agent + " " + c.Reply.Message.ToolUses()[0].ID
+	if s.Asked(c.Agent) {
+		s.Warm(together)
+	}
+	k.config.Model = s.Join(together, scope.Model)
 	return k, nil
 }
 

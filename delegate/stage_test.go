@@ -71,6 +71,9 @@ func newStage(t *testing.T, m troupe.Model) *stage {
 		Introduce: func(d troupe.Definition, p troupe.Place) string { return "at " + p.Dir },
 		Begin:     s.begin,
 		Record:    s.record,
+		Join:      func(_ string, m troupe.Model) troupe.Model { return m },
+		Warm:      func(string) {},
+		Asked:     func(string) bool { return true },
 		Box:       func(agent string) *mail.Box { return &mail.Box{Store: s.store, Prefix: "mail/" + agent + "/"} },
 		Post: func(ctx context.Context, to string, m mail.Message) error {
 			return mail.Send(ctx, s.store, "mail/"+to+"/", m)

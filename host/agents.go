@@ -14,9 +14,11 @@ import (
 	"github.com/troupe-sh/troupe/delegate"
 	"github.com/troupe-sh/troupe/internal/failpoint"
 	"github.com/troupe-sh/troupe/mail"
+	"github.com/troupe-sh/troupe/model"
 	"github.com/troupe-sh/troupe/session"
 	"github.com/troupe-sh/troupe/store"
 	"github.com/troupe-sh/troupe/task"
+	"github.com/troupe-sh/troupe/tool"
 )
 
 // A Crew says how many agents there may be below the lead, and how they work.
@@ -42,13 +44,14 @@ const (
 // share fills in what all agents of the session have in common.
 func (s *Session) share(ctx context.Context) {
 	crew := s.opts.Crew
-	ids := mail.NewIDs(s.opts.Now)
+	ids, stagger := mail.NewIDs(s.opts.Now), model.NewStagger(s.opts.Now)
 	s.shared = delegate.Shared{
 		Tools: s.opts.tools(), Depth: Depth, NewID: func() string { return task.NewID(task.Agent) }, NewMailID: ids.New,
 		Resolve: s.opts.Models.Resolve, Equip: s.equip,
 		Begin: s.beginAgent, Load: s.loadAgent, Record: s.record, Known: s.starts.all,
 		Box: s.box, Post: s.post, Background: !crew.Foreground, Forking: crew.Forking, ShellTime: cmp.Or(crew.ShellTime, ShellTime),
 		Model: s.models, Price: s.opts.Models.Price, Limits: s.opts.Each, Now: s.opts.Now,
+		Join: stagger.Join, Warm: stagger.Warm, Asked: s.asked.lately,
 		Introduce: func(d troupe.Definition, p troupe.Place) string { return s.introduce(ctx, d, p) },
 	}
 	for _, d := range s.opts.Config.Definitions {
@@ -175,6 +178,20 @@ func (s *Session) record(ctx context.Context, c troupe.Config) iter.Seq2[troupe.
 	}
 }
 
+// asked is when each agent has asked its model last.
+type asked struct {
+	now func() time.Time
+	at  sync.Map // time.Time by agent
+}
+
+func (a *asked) note(agent string) { a.at.Store(agent, a.now()) }
+
+// lately reports whether a provider still has what the agent asked in its cache.
+func (a *asked) lately(agent string) bool {
+	at, ok := a.at.Load(agent)
+	return ok && a.now().Sub(at.(time.Time)) < model.DefaultTTL
+}
+
 // starts are how the agents of the session have started. Those of earlier runs are
 // looked for when somebody asks.
 type starts struct {
@@ -204,4 +221,11 @@ func (s *starts) all() ([]troupe.Started, error) {
 		s.known, s.loaded = known, true
 	}
 	return slices.Clone(s.known), nil
+}
+
+// inBackground makes a task of a command: see [tool.Bash].
+func (s *Session) inBackground(ctx context.Context, c *troupe.Call, j tool.Job) (id, output string, err error) {
+	t, err := s.Tasks.Start(ctx, task.Task{Kind: task.Shell, Title: j.Title, Owner: c.Agent, Call: c.ID},
+		func(ctx context.Context, w *task.Work) (string, error) { return j.Run(ctx, w.Writer()) })
+	return t.ID, t.Output, err
 }

@@ -168,6 +168,9 @@ func (s *Session) tool(name string, scope delegate.Scope, kit delegate.Kit, file
 		if s.cage != nil {
 			b.Confine = s.cage.confine
 		}
+		if !s.opts.Crew.Foreground {
+			b.Background = s.inBackground
+		}
 		return b, nil
 	case "Edit":
 		return tool.Edit{Files: files}, nil

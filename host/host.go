@@ -119,6 +119,7 @@ type Session struct {
 	inbox   inbox
 	store   *store.Dir
 	starts  starts
+	asked   asked
 	leads   *watched // the lead, by hooks
 	shared  delegate.Shared
 	scope   delegate.Scope // the lead's
@@ -149,7 +150,7 @@ type Session struct {
 // Open makes a session, or takes one up again. The caller must Close it.
 func Open(ctx context.Context, o Options) (*Session, error) {
 	secrets := slices.Concat(o.Secrets, o.Models.Secrets())
-	s := &Session{over: make(chan struct{}), opts: o, Dir: o.Config.Dir, journal: tool.NewJournal(o.Now), env: o.programs(secrets),
+	s := &Session{over: make(chan struct{}), asked: asked{now: o.Now}, opts: o, Dir: o.Config.Dir, journal: tool.NewJournal(o.Now), env: o.programs(secrets),
 		mask: o.Models.hide(slices.Concat(o.Env, o.Config.Environ(nil)), secrets)}
 	err := s.mask.Error(s.assemble(ctx))
 	s.git = nil // agents to come ask anew

@@ -131,6 +131,7 @@ func (s *Session) beforeTurn(agent string, c *compact.Compactor) func(context.Co
 				return
 			}
 			c.BeforeTurn(ctx, state)(yield)
+			s.asked.note(agent)
 		}
 	}
 }

@@ -34,7 +34,9 @@ type Options struct {
 }
 
 // A Func is the work of a task. It must return soon after ctx ends, when
-// nothing of it is left. Its result counts also if it fails.
+// nothing of it is left. Its result counts also if it fails. It is called once for
+// each task that was started, if the task was stopped before it began with a ctx
+// that has ended.
 type Func func(ctx context.Context, w *Work) (result string, err error)
 
 // A Registry runs tasks and owns their goroutines. It is safe for concurrent

@@ -113,11 +113,10 @@ func (r *Registry) work(j *job, f Func) (result string, err error) {
 			err = fmt.Errorf("it crashed: %v\n%s", p, debug.Stack())
 		}
 	}()
-	if err := r.takePlace(j, false); err != nil {
-		return "", fmt.Errorf("it had not begun: %w", err)
+	if r.takePlace(j, false) == nil {
+		r.change(j, func(t *Task) { t.Status, t.Started = Running, r.opts.Now().UTC() })
 	}
-	r.change(j, func(t *Task) { t.Status, t.Started = Running, r.opts.Now().UTC() })
-	return f(j.ctx, &Work{r, j})
+	return f(j.ctx, &Work{r, j}) // if it was stopped before, too: it lets go of what was made for it
 }
 
 // end fixes what has become of a task.
