@@ -53,7 +53,7 @@ var mayImport = map[string]string{
 	// 3: agents that start agents
 	"/delegate": "/ /permission /budget /store /mail /task /internal/schema /internal/fence",
 	// 4: what puts them together
-	"/host": "/ /internal/secret /proc /model /model/anthropic /model/openai /model/script /tool /permission /session /ask /budget /store /mail /task /hook /compact /config /delegate /internal/statefile /internal/failpoint /internal/fence",
+	"/host": "/ /internal/secret /proc /model /model/anthropic /model/openai /model/script /tool /permission /session /ask /budget /store /mail /task /hook /compact /config /delegate /forge /internal/statefile /internal/failpoint /internal/fence",
 	// 5: faces
 	"/internal/prefix":  "/ /session",
 	"/internal/cli":     "/ /session /internal/prefix /ask",

@@ -100,14 +100,40 @@ func (a *Agent) Call(ctx context.Context, c *troupe.Call) (troupe.Result, error)
 	if err != nil {
 		return troupe.Result{}, err
 	}
+	lacks, err := a.scope.lacks(in.Prompt)
+	if err != nil {
+		return troupe.Result{}, err
+	}
 	child, err := a.prepare(ctx, c, in, d)
 	if err != nil {
 		return troupe.Result{}, err
 	}
+	child.lacks = lacks
 	if a.scope.Background && (in.Background || d.Background || a.scope.Forking || child.forked()) {
 		return child.launch(ctx, c)
 	}
 	return child.join(ctx, c)
+}
+
+// lacks says what the prompt of a coordinator leaves out; the level of the check
+// makes that a remark or an error.
+func (s Scope) lacks(prompt string) (remark string, err error) {
+	if s.Check == Off || s.Check == "" || s.depth() > 0 {
+		return "", nil
+	}
+	missing := Check(prompt)
+	if missing == nil {
+		return "", nil
+	}
+	var lines []string
+	for _, m := range missing {
+		lines = append(lines, "- "+m.String())
+	}
+	remark = "The prompt hands over too little:\n" + strings.Join(lines, "\n")
+	if s.Check == Require {
+		return "", fmt.Errorf("no agent was started. %s\nSay it and call again", remark)
+	}
+	return remark, nil
 }
 
 // kind is the type of agent that a call asks for.

@@ -3,6 +3,7 @@ package delegate
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,7 +29,8 @@ type child struct {
 	turns   int // limit of requests
 	close   func() error
 	tally   *tally
-	failed  error // of the last run
+	failed  error  // of the last run
+	lacks   string // of its prompt
 }
 
 func (k *child) forked() bool { return k.scope.forked() }
@@ -139,11 +141,24 @@ func (k *child) live(ctx context.Context, w *task.Work) (text string, err error)
 
 // words are the child's last ones, with what the reader must know of them.
 func (k *child) words() string {
-	text := k.tally.end.Text
+	text := k.unproven() + k.tally.end.Text
 	if about := k.remarks(); about != "" {
 		text += "\n\n[" + strings.TrimPrefix(about, "; ") + "]"
 	}
 	return text
+}
+
+// unproven is what stands before a verdict that rests on nothing that was run.
+func (k *child) unproven() string {
+	d := k.scope.Chain[len(k.scope.Chain)-1]
+	if d.Name != Verification || d.Source != builtIn || k.tally.end.Reason != troupe.Done {
+		return ""
+	}
+	proven, reason := Proven(k.tally.end.Text, k.tally.ran)
+	if proven {
+		return ""
+	}
+	return "UNPROVEN: this verdict does not count, as " + reason + ".\n\n"
 }
 
 // begin opens the child's conversation.
@@ -256,15 +271,25 @@ type tally struct {
 	calls    int
 	took     time.Duration
 	byTool   map[string]int
+	open     map[string]string // commands that run, by their calls
+	ran      []Command
 	hasEnded bool
 }
 
-func newTally() *tally { return &tally{byTool: map[string]int{}} }
+func newTally() *tally { return &tally{byTool: map[string]int{}, open: map[string]string{}} }
 
 func (t *tally) add(ev troupe.Event) {
 	switch ev := ev.(type) {
 	case troupe.Replied:
 		t.last = ev.Usage
+		for _, u := range ev.Message.ToolUses() {
+			t.begun(u)
+		}
+	case troupe.ToolEnded:
+		if command, ok := t.open[ev.Use]; ok {
+			t.ran = append(t.ran, Command{Text: command, Output: ev.Result.Content.Text(), Failed: ev.Result.IsError})
+			delete(t.open, ev.Use)
+		}
 	case troupe.Switched:
 		if ev.Model != "" && ev.Cause != "" {
 			t.model = ev.Model
@@ -275,6 +300,16 @@ func (t *tally) add(ev troupe.Event) {
 		t.byTool[ev.Name]++
 	case troupe.Ended:
 		t.ended(ev)
+	}
+}
+
+// begun notes a command, which a verdict may rest on.
+func (t *tally) begun(u troupe.ToolUse) {
+	var in struct {
+		Command string `json:"command"`
+	}
+	if u.Name == "Bash" && json.Unmarshal(u.Input, &in) == nil {
+		t.open[u.ID] = in.Command
 	}
 }
 

@@ -91,6 +91,9 @@ type Shared struct {
 	Warm  func(key string)
 	Asked func(agent string) bool
 
+	// Check is how the lead's prompts for others are looked at before they go out.
+	Check Level
+
 	Lead   Scope // set once it is made
 	Model  troupe.Model
 	Price  budget.Price // of models; nil if none is known

@@ -14,7 +14,7 @@ const agentTool = "Agent"
 // leadOnly are the tools that only a session's lead has: the user speaks with
 // the lead, and with nobody else.
 func leadOnly() []string {
-	return []string{"AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "TaskOutput"}
+	return []string{"AskUserQuestion", "EnterPlanMode", "ExitPlanMode", "TaskOutput", "subscribe_pr_activity"}
 }
 
 // Offered returns the names of the tools that there are for an agent in this

@@ -15,6 +15,9 @@ import (
 // the output file.
 const longestReport = 32_000
 
+// Framed is the kind of mail of the runtime whose text stands in a frame already.
+const Framed = "framed"
+
 // taskMail is the kind of mail that has a task in it.
 const taskMail = "task"
 
@@ -30,6 +33,8 @@ func NoticeOf(t task.Task) (mail.Message, error) {
 func (s *Shared) Render(to string) func(ctx context.Context, m mail.Message) (text string, ok bool) {
 	return func(_ context.Context, m mail.Message) (string, bool) {
 		switch m.Kind {
+		case Framed:
+			return m.Text, true
 		case "":
 			return fence.Frame("agent-message", m.Text, fence.Attr{Name: "from", Value: s.label(m.From)}), true
 		case taskMail:

@@ -60,6 +60,10 @@ func (k *child) result(job task.Task) (troupe.Result, error) {
 	} else if strings.TrimSpace(text) == "" {
 		text = "(The agent ended without a word.)"
 	}
+	text = k.unproven() + text
+	if k.lacks != "" {
+		text += "\n\n" + k.lacks
+	}
 	notes := fmt.Sprintf("agent %s (%s, %s); turns: %d, tool calls: %d, tokens: %d", k.scope.Agent, k.started.Definition, k.model,
 		end.Turns, t.calls, end.Usage.Total())
 	notes += k.remarks()
@@ -92,6 +96,9 @@ func (k *child) launched(t task.Task) (troupe.Result, error) {
 		state = "It works in the background as soon as there is a place for it"
 	}
 	res := troupe.Answer(fmt.Sprintf("Agent %s was started. %s; you get a notification with its report when it has ended. Its output so far: %s", t.ID, state, t.Output))
+	if k.lacks != "" {
+		res.Content = append(res.Content, troupe.Text("\n\n"+k.lacks))
+	}
 	var err error
 	res.Data, err = json.Marshal(launch{"async_launched", t.ID, k.input.Description, k.input.Prompt, t.Output, true, k.model})
 	return res, err

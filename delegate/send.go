@@ -135,6 +135,9 @@ func (s Scope) resumable(to troupe.Started) error {
 	if !s.Background {
 		return fmt.Errorf("agent %s has ended, and would go on in the background, which is switched off here: start another with the Agent tool", to.Agent)
 	}
+	if to.Definition == Verification {
+		return fmt.Errorf("agent %s has given its verdict; who verifies has seen nothing before: start another of this type", to.Agent)
+	}
 	return nil
 }
 

@@ -46,23 +46,42 @@ func (s *Session) share(ctx context.Context) {
 	crew := s.opts.Crew
 	ids, stagger := mail.NewIDs(s.opts.Now), model.NewStagger(s.opts.Now)
 	s.shared = delegate.Shared{
-		Tools: s.opts.tools(), Depth: Depth, NewID: func() string { return task.NewID(task.Agent) }, NewMailID: ids.New,
+		Tools: s.offered(), Depth: Depth, NewID: func() string { return task.NewID(task.Agent) }, NewMailID: ids.New,
 		Resolve: s.opts.Models.Resolve, Equip: s.equip,
 		Begin: s.beginAgent, Load: s.loadAgent, Record: s.record, Known: s.starts.all,
 		Box: s.box, Post: s.post, Background: !crew.Foreground, Forking: crew.Forking, ShellTime: cmp.Or(crew.ShellTime, ShellTime),
+		Check: s.level(),
 		Model: s.models, Price: s.opts.Models.Price, Limits: s.opts.Each, Now: s.opts.Now,
 		Join: stagger.Join, Warm: stagger.Warm, Asked: s.asked.lately,
 		Introduce: func(d troupe.Definition, p troupe.Place) string { return s.introduce(ctx, d, p) },
 	}
-	for _, d := range s.opts.Config.Definitions {
+	for _, d := range s.crewOf(s.opts.Config.Definitions) {
 		d.Prompt = s.mask.Text(strings.TrimRight(d.Prompt, "\n") + "\n" + subagentPrompt)
 		d.Description, d.First = s.mask.Text(d.Description), s.mask.Text(d.First)
 		s.shared.Definitions = append(s.shared.Definitions, d)
 	}
-	if !crew.Foreground && !slices.ContainsFunc(s.shared.Definitions, func(d troupe.Definition) bool { return d.Name == delegate.Fork }) {
+	if !crew.Foreground && !s.coordinating && !slices.ContainsFunc(s.shared.Definitions, func(d troupe.Definition) bool { return d.Name == delegate.Fork }) {
 		s.shared.Definitions = append(s.shared.Definitions, delegate.ForkDefinition())
 		slices.SortFunc(s.shared.Definitions, func(a, b troupe.Definition) int { return strings.Compare(a.Name, b.Name) })
 	}
+}
+
+// offered are the names of the tools that agents of the session can have.
+func (s *Session) offered() []string {
+	names := s.opts.tools()
+	if s.coordinating {
+		names = append(names, "subscribe_pr_activity")
+		for _, name := range delegate.CoordinatorTools() { // whatever the others have
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+	}
+	if s.opts.Coordinator.Simple && !s.coordinating {
+		names = slices.DeleteFunc(names, func(n string) bool { return !slices.Contains(simpleTools(), n) })
+	}
+	return names
 }
 
 // attend opens what the session keeps besides its logs, and takes up what earlier
@@ -72,6 +91,9 @@ func (s *Session) attend(ctx context.Context) (err error) {
 	if s.store, err = store.OpenDir(s.folder.Dir); err != nil {
 		return err
 	}
+	if err := s.scratch(); err != nil {
+		return err
+	}
 	s.inbox.box = s.box(session.Lead)
 	crew := s.opts.Crew
 	s.Tasks = task.New(ctx, task.Options{
@@ -79,6 +101,9 @@ func (s *Session) attend(ctx context.Context) (err error) {
 		Most:  map[task.Kind]int{task.Agent: cmp.Or(crew.Most, MostAgents)},
 		Total: map[task.Kind]int{task.Agent: cmp.Or(crew.Total, TotalAgents)},
 		Tell: func(ctx context.Context, t task.Task) error {
+			if goesOn(t) {
+				return nil
+			}
 			m, err := delegate.NoticeOf(t)
 			if err != nil {
 				return err
@@ -91,12 +116,19 @@ func (s *Session) attend(ctx context.Context) (err error) {
 	if s.opts.Resume == nil {
 		return nil
 	}
-	heard := func(t task.Task) bool { return t.Owner != session.Lead || s.lead.State.Seen(t.Notice()) }
+	heard := func(t task.Task) bool { return goesOn(t) || t.Owner != session.Lead || s.lead.State.Seen(t.Notice()) }
 	if err := s.Tasks.Restore(ctx, s.partial, heard); err != nil {
 		s.warn("tasks of earlier runs: %v", err)
 	}
+	if err := s.watchOn(ctx); err != nil {
+		s.warn("%v", err)
+	}
 	return nil
 }
+
+// goesOn reports whether a task ended with its run only to go on in the next one:
+// there is nothing to tell of that.
+func goesOn(t task.Task) bool { return t.Kind == task.Monitor && t.Reason == task.ErrClosing.Error() }
 
 // outputs is where tasks leave what they print; agents may read it.
 func (s *Session) outputs() string { return session.TasksPath(s.path) }

@@ -74,7 +74,7 @@ func (s *Session) policy() (permission.Policy, error) {
 		}
 		p.Rules = append(p.Rules, rule)
 	}
-	return p, nil
+	return p, s.shareScratchpad(&p)
 }
 
 // results and output hold what was too long for the model; agents may read it.
@@ -192,6 +192,11 @@ func (s *Session) tool(name string, scope delegate.Scope, kit delegate.Kit, file
 		return delegate.NewTaskOutput(scope), nil
 	case "TaskStop":
 		return delegate.NewTaskStop(scope), nil
+	case "subscribe_pr_activity":
+		if s.pullRequests == nil {
+			s.pullRequests = s.subscriptions()
+		}
+		return s.pullRequests, nil
 	case "TodoWrite":
 		return &tool.TodoWrite{}, nil
 	case "WebFetch":

@@ -25,6 +25,7 @@ import (
 	"github.com/troupe-sh/troupe/compact"
 	"github.com/troupe-sh/troupe/config"
 	"github.com/troupe-sh/troupe/delegate"
+	"github.com/troupe-sh/troupe/forge"
 	"github.com/troupe-sh/troupe/hook"
 	"github.com/troupe-sh/troupe/internal/failpoint"
 	"github.com/troupe-sh/troupe/internal/secret"
@@ -45,23 +46,24 @@ var ErrUse = errors.New("wrong use")
 // Options say what to open. Home, Config, Models, Now and NewID are needed; of a
 // new session Model, too.
 type Options struct {
-	Home     string         // troupe's own directory; see [Sessions]
-	UserHome string         // what ~ in rules means; "" is nothing
-	Config   *config.Config // of the directory that the session works in
-	Models   *Models
-	Model    string // full name; "" on resume is the one that the session had
-	Mode     permission.Mode
-	Effort   string   // of the lead; "" is that of its definition, on resume the one that it had
-	Tools    []string // that any agent of the session can have; nil is all, see [Tools]
-	Agent    string   // definition that the lead follows; "" is our own
-	System   string   // of the lead, instead of its own; "" is its own
-	Append   string   // added to the lead's system prompt
-	Turns    int      // limit for one Run; 0 is none
-	Limits   Limits   // tokens and money of all agents together from Open on, and the time of one Run
-	Each     Limits   // of each agent below the lead, with all that it starts
-	Crew     Crew     // of agents below the lead, and how they work
-	Fallback []string // models to ask when the one that is to be asked is not available, in order
-	Also     []string // further directories to work in, absolute
+	Home        string         // troupe's own directory; see [Sessions]
+	UserHome    string         // what ~ in rules means; "" is nothing
+	Config      *config.Config // of the directory that the session works in
+	Models      *Models
+	Model       string // full name; "" on resume is the one that the session had
+	Mode        permission.Mode
+	Effort      string   // of the lead; "" is that of its definition, on resume the one that it had
+	Tools       []string // that any agent of the session can have; nil is all, see [Tools]
+	Agent       string   // definition that the lead follows; "" is our own
+	System      string   // of the lead, instead of its own; "" is its own
+	Append      string   // added to the lead's system prompt
+	Turns       int      // limit for one Run; 0 is none
+	Limits      Limits   // tokens and money of all agents together from Open on, and the time of one Run
+	Each        Limits   // of each agent below the lead, with all that it starts
+	Coordinator Coordinating
+	Crew        Crew     // of agents below the lead, and how they work
+	Fallback    []string // models to ask when the one that is to be asked is not available, in order
+	Also        []string // further directories to work in, absolute
 
 	Resume  *session.Info // session to take up again; nil is a new one
 	Fork    bool          // leave the session as it is and go on in a copy
@@ -109,27 +111,29 @@ type Session struct {
 	Warnings []string       // what the user should know; one line each
 	Tasks    *task.Registry // all that is at work below the lead
 
-	opts    Options
-	path    string // of the session's directory
-	folder  *session.Folder
-	log     *session.Log
-	mark    session.Mark
-	lead    troupe.Config
-	begun   troupe.State
-	inbox   inbox
-	store   *store.Dir
-	starts  starts
-	asked   asked
-	leads   *watched // the lead, by hooks
-	shared  delegate.Shared
-	scope   delegate.Scope // the lead's
-	journal *tool.Journal
-	env     []string
-	granted grants
-	mask    *secret.Mask   // of what no agent, no log and no face may see
-	cage    *cage          // what confines commands; nil: they run free
-	git     func() string  // while Open is at work: what git says of Dir
-	asking  sync.WaitGroup // for git
+	opts         Options
+	path         string // of the session's directory
+	folder       *session.Folder
+	log          *session.Log
+	mark         session.Mark
+	lead         troupe.Config
+	begun        troupe.State
+	inbox        inbox
+	store        *store.Dir
+	starts       starts
+	coordinating bool
+	pullRequests *forge.Subscribe // nil if the lead watches none
+	asked        asked
+	leads        *watched // the lead, by hooks
+	shared       delegate.Shared
+	scope        delegate.Scope // the lead's
+	journal      *tool.Journal
+	env          []string
+	granted      grants
+	mask         *secret.Mask   // of what no agent, no log and no face may see
+	cage         *cage          // what confines commands; nil: they run free
+	git          func() string  // while Open is at work: what git says of Dir
+	asking       sync.WaitGroup // for git
 
 	compactor *compact.Compactor // the lead's
 	planning  *tool.Planning     // the lead's
@@ -174,6 +178,9 @@ func (o *Options) programs(secrets []string) []string {
 func (s *Session) assemble(ctx context.Context) error {
 	s.locate()
 	if err := s.check(); err != nil {
+		return err
+	}
+	if err := s.coordinates(); err != nil {
 		return err
 	}
 	if err := s.charge(); err != nil {
@@ -232,6 +239,9 @@ func (s *Session) leadDefinition() (troupe.Definition, error) {
 	if err != nil {
 		return d, err
 	}
+	if s.coordinating {
+		d, agent = s.coordinatorDefinition(), ""
+	}
 	if agent != "" {
 		i := slices.IndexFunc(s.opts.Config.Definitions, func(d troupe.Definition) bool { return d.Name == agent })
 		if i < 0 {
@@ -247,6 +257,9 @@ func (s *Session) leadDefinition() (troupe.Definition, error) {
 	}
 	if s.opts.System != "" {
 		d.Prompt = s.opts.System
+	}
+	if crew := s.opts.Crew; crew.Forking && !crew.Foreground {
+		d.Prompt = strings.TrimRight(d.Prompt, "\n") + "\n\n" + delegate.ForkAdvice()
 	}
 	if s.opts.Append != "" {
 		d.Prompt = strings.TrimRight(d.Prompt, "\n") + "\n\n" + s.opts.Append

@@ -164,6 +164,9 @@ func (t target) String() string {
 // protected: what stands there is run by other programs, or steers them. No
 // mode but [Bypass] allows a change of such a file. "" is not protected.
 func (p Policy) protectedPart(t target) string {
+	if below, ok := p.shared(t); ok {
+		t.named, t.real, p.Protected = below, below, nil
+	}
 	for _, dir := range p.Protected {
 		dir = fold(slashed(dir))
 		if real := fold(slashed(t.real)); real == dir || strings.HasPrefix(real, dir+"/") {
@@ -180,6 +183,18 @@ func (p Policy) protectedPart(t target) string {
 		}
 	}
 	return ""
+}
+
+// shared returns the part of a path below a directory that agents share, wherever
+// that is.
+func (p Policy) shared(t target) (below string, ok bool) {
+	real := slashed(t.real)
+	for _, dir := range p.Shared {
+		if below, ok := strings.CutPrefix(real, strings.TrimSuffix(slashed(dir), "/")+"/"); ok {
+			return below, true
+		}
+	}
+	return "", false
 }
 
 // isProtected reports whether the i-th part of a path, folded, protects what

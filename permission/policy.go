@@ -23,6 +23,9 @@ type Policy struct {
 	// no file is changed without a rule that names it or what it is in: there the
 	// rules themselves are written.
 	Protected []string
+	// Shared are directories, with links resolved, in which agents may write though
+	// they lie in a protected one.
+	Shared []string
 
 	// Untrusted says that the repository is a stranger's: what its configuration
 	// can make git run needs leave.
@@ -142,7 +145,7 @@ func (p Policy) judgeTool(tool string, c *troupe.Call) finding {
 		return p.judgePlan(tool, c)
 	case toolTodo, toolAsk:
 		return reading(byMode, "it has no effect outside of the conversation")
-	case toolSend, toolStop, toolOutput:
+	case toolSend, toolStop, toolOutput, toolPulls:
 		return reading(byMode, "it speaks to agents of this session, ends or looks at what they do; their calls are checked one by one")
 	}
 	if r, ok := p.first(troupe.Allow, tool, bare); ok {

@@ -201,6 +201,7 @@ const (
 	toolTodo      = "TodoWrite"
 	toolSend      = "SendMessage"
 	toolStop      = "TaskStop"
+	toolPulls     = "subscribe_pr_activity"
 	toolOutput    = "TaskOutput"
 	toolWebFetch  = "WebFetch"
 	toolWrite     = "Write"

@@ -30,6 +30,8 @@ var (
 	// ErrStopped is the cause of the end of a task's context when somebody
 	// stopped it.
 	ErrStopped = errors.New("stopped")
+	// ErrClosing is that cause when the session is being closed.
+	ErrClosing = errors.New("stopped: the session was closed")
 	// ErrClosed reports that the registry takes no new task.
 	ErrClosed = errors.New("the session is being closed, nothing new is started")
 	// ErrRunning reports that there is a task with this ID that has not ended.

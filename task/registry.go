@@ -364,7 +364,7 @@ func (r *Registry) Close() {
 	r.mu.Lock()
 	r.closed = true
 	r.mu.Unlock()
-	r.stop(fmt.Errorf("%w: the session was closed", ErrStopped))
+	r.stop(ErrClosing)
 	r.wg.Wait()
 }
 

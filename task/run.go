@@ -128,9 +128,9 @@ func (r *Registry) end(j *job, result string, err, cause error) {
 			return
 		}
 		t.Status, t.Reason = Failed, err.Error()
-		if errors.Is(cause, ErrStopped) {
+		if errors.Is(cause, ErrStopped) || errors.Is(cause, ErrClosing) {
 			t.Status, t.Reason = Killed, cause.Error()
-			if !errors.Is(err, ErrStopped) && !errors.Is(err, context.Canceled) {
+			if !errors.Is(err, cause) && !errors.Is(err, ErrStopped) && !errors.Is(err, context.Canceled) {
 				t.Reason += "; " + err.Error()
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 // flags are those of a run.
 type flags struct {
+	coordinator                            bool
 	print, verbose, resumeLast, fork, skip bool
 
 	input, prompter          string
@@ -91,6 +92,7 @@ func (l *list) Set(s string) error {
 }
 
 func (f *flags) register(set *pflag.FlagSet) {
+	set.BoolVar(&f.coordinator, "coordinator", false, "have the lead only delegate: workers research, change and verify")
 	set.BoolVarP(&f.print, "print", "p", false, "answer one prompt and end")
 	set.StringVar(&f.model, "model", "", "model to use: `provider/name`, or an alias of your settings")
 	set.StringVar(&f.effort, "effort", "", "how much the model is to think: `level` low, medium, high, xhigh or max, or a number of tokens")

@@ -236,6 +236,9 @@ func (p *program) open(ctx context.Context, f *flags, face func(*host.Options)) 
 	o := host.Options{Home: home, UserHome: user, Agent: f.agent, Append: f.add, Turns: f.turns, Fallback: f.fallback, Fork: f.fork, ID: f.session,
 		Env: p.env, Now: time.Now, NewID: uuid.NewString, System: f.system}
 	o.Effort, o.Tools, o.Passing = f.effort, f.offered(), f.passing
+	if o.Coordinator, err = p.coordinating(f); err != nil {
+		return nil, nil, err
+	}
 	if err := f.absolute(); err != nil {
 		return nil, nil, err
 	}
