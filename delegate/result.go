@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/internal/fence"
 	"github.com/troupe-sh/troupe/task"
 )
 
@@ -50,12 +51,12 @@ func (k *child) result(job task.Task) (troupe.Result, error) {
 	}
 	end := t.end
 	end.Usage, end.Turns = t.usage, t.turns
-	text := end.Text
+	text := fence.Escape(end.Text)
 	res := troupe.Result{IsError: end.Reason != troupe.Done}
 	if res.IsError {
 		text = fmt.Sprintf("The agent did not finish (%s): %s.", end.Reason, end.Err)
 		if end.Text != "" {
-			text += " What it said last:\n\n" + end.Text
+			text += " What it said last:\n\n" + fence.Escape(end.Text)
 		}
 	} else if strings.TrimSpace(text) == "" {
 		text = "(The agent ended without a word.)"

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/internal/fence"
 	"github.com/troupe-sh/troupe/internal/schema"
 	"github.com/troupe-sh/troupe/task"
 )
@@ -156,7 +157,7 @@ func (t *TaskOutput) Call(ctx context.Context, c *troupe.Call) (troupe.Result, e
 	case more:
 		head += " There is more: call again for it."
 	}
-	return troupe.Answer(head + "\n" + text), nil
+	return troupe.Answer(head + "\n" + fence.Escape(text)), nil
 }
 
 // wait waits for the end of a task, for so many milliseconds at most.

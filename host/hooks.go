@@ -223,11 +223,20 @@ func (haltError) Unwrap() error { return troupe.ErrInterrupted }
 // Code is the word for programs.
 func (haltError) Code() string { return "hook_stopped" }
 
+// atWork is what the agent has in the background, as hooks are told of it.
+func (w *watched) atWork() []any {
+	out := []any{}
+	for _, t := range w.s.Tasks.Background(w.agent) {
+		out = append(out, map[string]any{"id": t.ID, "type": t.Kind, "status": t.Status, "description": t.Title})
+	}
+	return out
+}
+
 // beforeEnd asks the hooks whether the agent may stop: see [troupe.Config].
 func (w *watched) beforeEnd(ctx context.Context, state *troupe.State) iter.Seq2[troupe.Event, error] {
 	return func(yield func(troupe.Event, error) bool) {
 		e := hook.Stop
-		stopping := hook.Stopping{Last: lastText(state), Background: []any{}, Crons: []any{}}
+		stopping := hook.Stopping{Last: lastText(state), Background: w.atWork(), Crons: []any{}}
 		if w.agent != session.Lead {
 			e, stopping.Transcript = hook.SubagentStop, session.LogPath(w.s.path, w.agent)
 		}
