@@ -449,6 +449,12 @@ func TestOutput(t *testing.T) {
 	if _, err := r.Start(t.Context(), task.Task{ID: "b00000000", Kind: task.Shell}, until); err == nil {
 		t.Error("a link that was there before was taken for the output file")
 	}
+	if err := os.WriteFile(filepath.Join(r.dir, "b11111111.output"), []byte("theirs"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Start(t.Context(), task.Task{ID: "b11111111", Kind: task.Shell}, until); err == nil {
+		t.Error("a file that was there before was taken for the output file")
+	}
 }
 
 // Another process can ask for the end of a task.
