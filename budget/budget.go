@@ -92,6 +92,30 @@ func (a *Account) Check(model string, price Price) error {
 	return nil
 }
 
+// A Near is a limit of which a good part is used.
+type Near struct {
+	Account string // whose it is
+	Money   bool   // it is one of money, and not of tokens
+	Words   string // how much of it is used, for people and agents
+}
+
+// Near returns the limits of a, and of all accounts above it, of which at least so
+// many per cent are used.
+func (a *Account) Near(percent float64) (out []Near) {
+	for ; a != nil; a = a.above {
+		a.mu.Lock()
+		spent, l := a.spent, a.limits
+		a.mu.Unlock()
+		if l.Tokens > 0 && float64(spent.Tokens)*100 >= percent*float64(l.Tokens) {
+			out = append(out, Near{a.name, false, fmt.Sprintf("%s may spend %s tokens and has spent %s", a.name, group(l.Tokens), group(spent.Tokens))})
+		}
+		if l.Dollars > 0 && spent.Dollars*100 >= percent*l.Dollars {
+			out = append(out, Near{a.name, true, fmt.Sprintf("%s may spend $%.4f and has spent $%.4f", a.name, l.Dollars, spent.Dollars)})
+		}
+	}
+	return out
+}
+
 // reserve sets x aside in a and in all accounts above it, or in none of them if
 // one has too little left.
 func (a *Account) reserve(x amount) error {

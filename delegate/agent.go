@@ -188,7 +188,10 @@ func (k *child) join(ctx context.Context, c *troupe.Call) (troupe.Result, error)
 // start hands the child over to the registry. What was made for it is released
 // if it does not start.
 func (k *child) start(ctx context.Context, t task.Task) (task.Task, error) {
-	t, err := k.scope.Tasks.Start(ctx, t, k.live)
+	err := k.fits()
+	if err == nil {
+		t, err = k.scope.Tasks.Start(ctx, t, k.live)
+	}
 	if err != nil {
 		err = errors.Join(err, k.close())
 	}

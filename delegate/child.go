@@ -174,7 +174,7 @@ func (k *child) begin() (err error) {
 func (k *child) run(ctx context.Context, w *task.Work) error {
 	if k.config.MaxTurns = k.turns - k.tally.turns; k.config.MaxTurns <= 0 {
 		k.tally.cutShort(troupe.OutOfTurns, fmt.Errorf("%w: %d", troupe.ErrMaxTurns, k.turns))
-		return k.told()
+		return k.told(ctx)
 	}
 	start := k.scope.Now()
 	k.failed = nil
@@ -190,14 +190,16 @@ func (k *child) run(ctx context.Context, w *task.Work) error {
 		}
 	}
 	k.tally.took += k.scope.Now().Sub(start)
-	return k.told()
+	return k.told(ctx)
 }
 
 // told is the error of a run that did not complete, in words.
-func (k *child) told() error {
+func (k *child) told(ctx context.Context) error {
 	switch end := k.tally.end; {
 	case !k.tally.hasEnded: // the log could not be written
 		return k.failed
+	case end.Reason == troupe.Interrupted && ctx.Err() == nil: // whoever was asked about a call did not let it go on
+		return fmt.Errorf("%w: %s", task.ErrStopped, strings.TrimPrefix(end.Err, troupe.ErrInterrupted.Error()+": "))
 	case end.Reason == troupe.Failed:
 		return errors.New(end.Err)
 	case end.Reason != troupe.Done:
@@ -227,33 +229,45 @@ func (k *child) show(ev troupe.Event, w *task.Work) {
 // something new for it, or with true when there is nothing and will be nothing.
 // What reaches it before that it takes in; what comes later finds it ended.
 func (k *child) rest(ctx context.Context, w *task.Work) (over bool, err error) {
-	over, err = w.Over(func() (bool, error) {
-		if len(k.scope.Tasks.Background(k.scope.Agent)) > 0 {
-			return false, nil // checked first: when it is gone, its notice is there
+	for {
+		news := false
+		over, err = w.Over(func() (bool, error) {
+			left := k.scope.Tasks.Background(k.scope.Agent) // checked first: when it is gone, its notice is there
+			mail, err := k.box.Take(ctx)
+			news = len(mail) > 0
+			return len(left) == 0 && !news, err
+		})
+		if over || news || err != nil {
+			return over, err
 		}
-		mail, err := k.box.Take(ctx)
-		return len(mail) == 0, err
-	})
-	if over || err != nil {
-		return over, err
+		if err := k.wait(ctx, w); err != nil {
+			return false, err
+		}
 	}
-	defer w.Await()()
-	return false, k.wait(ctx)
 }
 
 // errLate ends the wait for commands that nobody needs an answer from.
 var errLate = errors.New("the commands in the background have had their time")
 
-// wait waits for mail. Commands that run on and on are stopped in the end.
-func (k *child) wait(ctx context.Context) error {
+// wait waits for mail, or until nothing is at work that could send some. Commands
+// that run on and on are stopped in the end.
+func (k *child) wait(ctx context.Context, w *task.Work) error {
+	defer w.Await()()
 	limited, cancel := ctx, func() {}
 	left := k.scope.Tasks.Background(k.scope.Agent)
 	if k.scope.ShellTime > 0 && !slices.ContainsFunc(left, func(t task.Task) bool { return t.Kind != task.Shell }) {
 		limited, cancel = context.WithTimeoutCause(ctx, k.scope.ShellTime, errLate)
 	}
 	defer cancel()
-	err := k.box.Wait(limited)
-	if err != nil && ctx.Err() == nil && errors.Is(context.Cause(limited), errLate) {
+	while, release := k.scope.Tasks.While(limited, k.scope.Agent)
+	defer release()
+	err := k.box.Wait(while)
+	switch why := context.Cause(while); {
+	case err == nil, ctx.Err() != nil:
+		return err
+	case errors.Is(why, task.ErrQuiet):
+		return nil
+	case errors.Is(why, errLate):
 		k.scope.Tasks.Release(k.scope.Agent) // their notices are the mail
 		return nil
 	}

@@ -57,6 +57,8 @@ type Shared struct {
 	// Resolve makes the full name of a model, "provider/name", of what a call
 	// or a definition says; parent is the full name of the parent's.
 	Resolve func(name, parent string) (string, error)
+	// Window returns how many tokens a model, by its full name, takes; 0 is not known.
+	Window func(model string) int
 	// Equip makes the tools and the guard of a child. If like is not nil, the child
 	// is to have these tools, byte for byte, also those that it may not use.
 	Equip func(ctx context.Context, child Scope, d troupe.Definition, like []troupe.ToolSpec) (Kit, error)

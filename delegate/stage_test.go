@@ -67,6 +67,7 @@ func newStage(t *testing.T, m troupe.Model) *stage {
 		Tools: []string{"Agent", "Read"}, Depth: 3, Model: m,
 		NewID:     s.newID,
 		Resolve:   resolve,
+		Window:    func(string) int { return 0 },
 		Equip:     s.equip,
 		Introduce: func(d troupe.Definition, p troupe.Place) string { return "at " + p.Dir },
 		Begin:     s.begin,

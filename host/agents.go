@@ -47,7 +47,7 @@ func (s *Session) share(ctx context.Context) {
 	ids, stagger := mail.NewIDs(s.opts.Now), model.NewStagger(s.opts.Now)
 	s.shared = delegate.Shared{
 		Tools: s.offered(), Depth: Depth, NewID: func() string { return task.NewID(task.Agent) }, NewMailID: ids.New,
-		Resolve: s.opts.Models.Resolve, Equip: s.equip,
+		Resolve: s.opts.Models.Resolve, Window: s.opts.Models.Window, Equip: s.equip,
 		Begin: s.beginAgent, Load: s.loadAgent, Record: s.record, Known: s.starts.all,
 		Box: s.box, Post: s.post, Background: !crew.Foreground, Forking: crew.Forking, ShellTime: cmp.Or(crew.ShellTime, ShellTime),
 		Check: s.level(),

@@ -165,6 +165,9 @@ func (s *Session) open(ctx context.Context, d troupe.Definition) (err error) {
 			return err
 		}
 	}
+	if err := s.fits(s.lead.State.Request, s.lead.State.Request.Model); err != nil {
+		return err
+	}
 	if err := s.attend(ctx); err != nil {
 		return err
 	}
@@ -178,6 +181,13 @@ func (s *Session) open(ctx context.Context, d troupe.Definition) (err error) {
 		return !slices.ContainsFunc(s.begun.Request.Tools, func(o troupe.ToolSpec) bool { return o.Name == t.Spec().Name })
 	})
 	return nil
+}
+
+// fits reports that a model cannot take what the lead has to say first of all. Its
+// conversation is no part of it: that can be cut short.
+func (s *Session) fits(req troupe.Request, model string) error {
+	req.Model, req.Messages = model, nil
+	return delegate.Fits(req, s.opts.Models.Window(model))
 }
 
 // load folds the log of the session that is resumed.

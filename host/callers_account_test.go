@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -14,13 +15,31 @@ import (
 	"github.com/troupe-sh/troupe/troupetest"
 )
 
-// ended lets the lead have the task done and keeps how its run ended, well or not.
+// ended lets the lead have the task done and keeps how its run ended, well or not,
+// the last one of those that came of it.
 func ended(end *troupe.Ended) func(*testing.T, *host.Session) {
 	return func(t *testing.T, s *host.Session) {
 		if err := s.Send(t.Context(), task); err != nil {
 			t.Fatal(err)
 		}
-		*end, _ = settled(t, s)
+		*end = lingered(t.Context(), s)
+	}
+}
+
+// lingered lets the lead work until nothing is left for it, or ctx ends.
+func lingered(ctx context.Context, s *host.Session) (end troupe.Ended) {
+	for {
+		var err error
+		if end, err = s.Run(ctx); err != nil {
+			return end
+		}
+		more, _, err := s.Linger(ctx, host.Usual())
+		if err != nil {
+			end.Reason, end.Err = troupe.Interrupted, err.Error()
+		}
+		if !more {
+			return end
+		}
 	}
 }
 
@@ -114,6 +133,15 @@ func logged(t *testing.T, s *host.Session) string {
 		}
 	}
 	return out.String()
+}
+
+// toldOfFailure is how others are told that an agent has failed: by the result of the
+// call that has started it, or by a notice.
+func toldOfFailure(way troupetest.Way) string {
+	if way.Apart && !strings.HasPrefix(way.Name, "sub-agent of") {
+		return "<status>failed</status>"
+	}
+	return "did not finish (failed)"
 }
 
 // S103: who is refused to the end fails alone, and what it has said is not lost.

@@ -1,7 +1,6 @@
 package host_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -13,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -40,10 +38,12 @@ type setting struct {
 }
 
 // task is what the lead is told in the turn of the calls, and acting what an agent
-// below it is told that is to make them; a number comes after both.
+// below it is told that is to make them; a number comes after both. Who is told
+// resting has nothing to do yet.
 const (
-	task   = "have it done"
-	acting = "act as number "
+	task    = "have it done"
+	acting  = "act as number "
+	resting = "say nothing yet"
 )
 
 // callers starts an agent of a session in each way there is.
@@ -70,12 +70,12 @@ func callers() troupetest.Callers[setting] {
 		"sub-agent of a resumed lead":            by(reopen(false), ""),
 		"sub-agent of a fork":                    by(reopen(true), ""),
 		"sub-agent of a lead with a definition":  by(defined, ""),
-		"background sub-agent":                   staged(begin("", true)),
-		"sub-agent of a background one":          staged(begin("", true), begin("", false)),
-		"resumed sub-agent":                      staged(again("")),
-		"sub-agent of a resumed one":             staged(again(""), begin("", false)),
-		"fork":                                   staged(begin("fork", false)),
-		"resumed fork":                           staged(again("fork")),
+		"background sub-agent":                   by(fresh, "+"),
+		"sub-agent of a background one":          by(fresh, "+", ""),
+		"resumed sub-agent":                      by(fresh, "~"),
+		"sub-agent of a resumed one":             by(fresh, "~", ""),
+		"fork":                                   by(fresh, "fork"),
+		"resumed fork":                           by(fresh, "~fork"),
 	}
 }
 
@@ -102,18 +102,19 @@ func (s setting) open(t *testing.T, first ...func(*host.Options)) *host.Session 
 }
 
 // by opens a session and has an agent make the calls: its lead, or the last in a
-// chain of sub-agents of these types.
+// chain of sub-agents of these types. A + before a type has the agent work in the
+// background, a ~ has it end before it gets its task.
 func by(open func(*testing.T, setting) *host.Session, types ...string) troupetest.Caller[setting] {
 	return func(t *testing.T, set setting, calls ...troupe.ToolUse) map[string]troupetest.Made {
 		t.Helper()
 		set.p.write(t, ".claude/agents/wide.md", "---\nname: wide\ndescription: may all\npermissionMode: bypassPermissions\n---\nYou act.\n")
-		var starts [][]troupe.ToolUse
+		var starts []stage
 		for i, kind := range types {
 			prompt := fmt.Sprintf("%s %d", task, i+1)
 			if i == len(types)-1 {
 				prompt = acting + "1"
 			}
-			starts = append(starts, []troupe.ToolUse{starting(i, kind, prompt)})
+			starts = append(starts, starting(i, kind, prompt))
 		}
 		return set.play(t, open(t, set), starts, calls)
 	}
@@ -122,14 +123,30 @@ func by(open func(*testing.T, setting) *host.Session, types ...string) troupetes
 // sideBySide has two sub-agents share the calls, at the same time.
 func sideBySide(t *testing.T, set setting, calls ...troupe.ToolUse) map[string]troupetest.Made {
 	t.Helper()
-	return set.play(t, fresh(t, set), [][]troupe.ToolUse{{starting(1, "", acting+"1"), starting(2, "", acting+"2")}}, calls)
+	both := starting(1, "", acting+"1")
+	both[0] = append(both[0], starting(2, "", acting+"2")[0]...)
+	return set.play(t, fresh(t, set), []stage{both}, calls)
 }
 
-// starting is the call with number n that starts an agent.
-func starting(n int, kind, prompt string) troupe.ToolUse {
+// A stage is how one agent has others begin: the calls of each of its replies.
+type stage [][]troupe.ToolUse
+
+// starting is the stage, with number n, that starts an agent of a type.
+func starting(n int, kind, prompt string) stage {
+	kind, background := strings.CutPrefix(kind, "+")
+	kind, again := strings.CutPrefix(kind, "~")
 	in := startInput(kind)
-	in["prompt"] = prompt
-	return use(fmt.Sprintf("start%d", n), "Agent", in)
+	in["prompt"], in["run_in_background"] = prompt, background
+	start := fmt.Sprintf("start%d", n)
+	if !again {
+		return stage{{use(start, "Agent", in)}}
+	}
+	in["prompt"], in["name"] = resting, "old"
+	st := stage{{use(start, "Agent", in)}}
+	if kind == delegate.Fork { // it works in the background, and is to end first
+		st = append(st, []troupe.ToolUse{use(start+"wait", "TaskOutput", map[string]any{"task_id": "old"})})
+	}
+	return append(st, []troupe.ToolUse{use(start+"again", "SendMessage", map[string]any{"to": "old", "message": prompt})})
 }
 
 func startInput(kind string) map[string]any {
@@ -142,7 +159,7 @@ func startInput(kind string) map[string]any {
 
 // play gives the lead its prompt and returns what became of all calls. starts are
 // the calls by which each agent between it and those that act starts the next.
-func (s setting) play(t *testing.T, opened *host.Session, starts [][]troupe.ToolUse, calls []troupe.ToolUse) map[string]troupetest.Made {
+func (s setting) play(t *testing.T, opened *host.Session, starts []stage, calls []troupe.ToolUse) map[string]troupetest.Made {
 	t.Helper()
 	if opened == nil {
 		return nil
@@ -154,14 +171,18 @@ func (s setting) play(t *testing.T, opened *host.Session, starts [][]troupe.Tool
 	var mu sync.Mutex
 	turns := map[string]int{}
 	s.p.provider.Respond(func(r *troupetest.Request) troupetest.Reply {
-		level, actor, heard := position(r)
+		level, actor, done := position(r)
 		switch {
 		case isSummary(r):
-			return troupetest.Reply{Message: troupetest.Say("SUMMARY")}
-		case len(starts) > 0 && heard:
+			summary := "SUMMARY"
+			if actor != "" && level == acts { // the summary says what matters
+				summary += ": " + acting + actor
+			}
+			return troupetest.Reply{Message: troupetest.Say(summary)}
+		case level == idle, len(starts) > 0 && level >= 0 && done >= len(starts[level]):
 			return troupetest.Reply{Message: troupetest.Say("so it is")}
 		case len(starts) > 0 && level >= 0:
-			return troupetest.Reply{Message: troupetest.Use(starts[level]...)}
+			return troupetest.Reply{Message: troupetest.Use(starts[level][done]...)}
 		}
 		mu.Lock()
 		turn := turns[actor]
@@ -188,118 +209,58 @@ func inTurn(calls []troupe.ToolUse) func(*troupetest.Request, int) troupetest.Re
 	}
 }
 
+// What position says of the level of an agent that has nobody begin.
+const (
+	acts = -1
+	idle = -2
+)
+
 // position tells of the agent that makes a request how deep it is if it is to have
-// the task done, or -1; the number of one that acts; and whether it has heard of
-// those it started.
-func position(r *troupetest.Request) (level int, actor string, heard bool) {
-	level = -1
+// the task done; the number of one that acts; and how many replies it has made by
+// which others begin. What it was told last counts: a fork has heard what its parent
+// was told.
+func position(r *troupetest.Request) (level int, actor string, done int) {
+	level = acts
 	for _, m := range r.Messages {
+		starts := false
 		for _, b := range m.Content {
 			switch b := b.(type) {
 			case troupe.Text:
-				if _, number, ok := strings.Cut(string(b), task); ok && m.Role == troupe.User {
-					level, heard = 0, false
-					_, _ = fmt.Sscan(number, &level) // the lead has none
+				if m.Role == troupe.User && orders(string(b), &level, &actor) {
+					done = 0
 				}
-				if _, number, ok := strings.Cut(string(b), acting); ok && m.Role == troupe.User {
-					actor = number[:1]
-				}
-			case troupe.ToolResult:
-				heard = heard || strings.HasPrefix(b.ID, "start")
+			case troupe.ToolUse:
+				starts = starts || strings.HasPrefix(b.ID, "start")
 			}
 		}
-	}
-	return level, actor, heard
-}
-
-// A stage is how one agent has the next begin: the calls that it makes before its
-// part is done. The next knows by its orders how deep it is.
-type stage []troupe.ToolUse
-
-func begin(kind string, background bool) stage {
-	in := startInput(kind)
-	if background {
-		in["run_in_background"] = true
-	}
-	return stage{use("begin", "Agent", in)}
-}
-
-// again starts an agent, lets it end, and has it go on.
-func again(kind string) stage {
-	in := startInput(kind)
-	in["name"] = "old"
-	return stage{use("begin", "Agent", in), use("again", "SendMessage", map[string]any{"to": "old"})}
-}
-
-// staged opens a session in which agents begin one another as the stages say. What
-// runs in the background asks the model while others do, so each request is answered
-// by what it says, and not in the order in which they come.
-func staged(stages ...stage) troupetest.Caller[setting] {
-	return func(t *testing.T, set setting, calls ...troupe.ToolUse) map[string]troupetest.Made {
-		t.Helper()
-		s := set.p.open(t, set.change...)
-		play := make([]stage, 0, len(stages)+1)
-		var turns atomic.Int64 // of the agent that acts
-		for depth, st := range stages {
-			var uses stage
-			for i, u := range st {
-				order := "prompt"
-				if u.Name == "SendMessage" {
-					order = "message"
-				}
-				word := fmt.Sprintf("order-%d", depth+1)
-				if i < len(st)-1 {
-					word = "say nothing yet"
-				}
-				uses = append(uses, withField(t, u, fmt.Sprintf("%s%d", u.ID, depth), order, word))
-			}
-			play = append(play, uses)
-		}
-		play = append(play, calls)
-		set.p.provider.Respond(func(r *troupetest.Request) troupetest.Reply {
-			depth, said := 0, 0
-			for _, m := range r.Messages {
-				if m.Role == troupe.Assistant {
-					said++
-				}
-				for d := range play {
-					if m.Role == troupe.User && strings.Contains(onlyText(m), fmt.Sprintf("order-%d", d)) {
-						depth, said = d, 0
-					}
-				}
-			}
-			switch last := r.Messages[len(r.Messages)-1]; {
-			case strings.Contains(onlyText(last), "say nothing yet"):
-				return troupetest.Reply{Message: troupetest.Say("so be it")}
-			case depth == len(stages) && set.says != nil:
-				return set.says(r, int(turns.Add(1)-1))
-			case said >= len(play[depth]):
-				return troupetest.Reply{Message: troupetest.Say("so be it")}
-			}
-			return troupetest.Reply{Message: troupetest.Use(play[depth][said])}
-		})
-		return asked(t, set, s)
-	}
-}
-
-// onlyText is the text of a message without that of results.
-func onlyText(m troupe.Message) (text string) {
-	for _, b := range m.Content {
-		if t, ok := b.(troupe.Text); ok {
-			text += string(t)
+		if starts {
+			done++
 		}
 	}
-	return text
+	return level, actor, done
 }
 
-func withField(t *testing.T, u troupe.ToolUse, id, name, value string) troupe.ToolUse {
-	t.Helper()
-	var in map[string]any
-	if err := json.Unmarshal(u.Input, &in); err != nil {
-		t.Fatal(err)
+// orders takes in what an agent is told, and reports whether it is told anything.
+func orders(text string, level *int, actor *string) bool {
+	last, at := "", -1
+	for _, order := range []string{task, acting, resting} {
+		if i := strings.LastIndex(text, order); i > at {
+			last, at = order, i
+		}
 	}
-	in[name] = value
-	return use(id, u.Name, in)
+	if at < 0 {
+		return false
+	}
+	switch rest := text[at+len(last):]; last {
+	case task:
+		*level = 0
+		_, _ = fmt.Sscan(rest, level) // the lead has none
+	case acting:
+		*level, *actor = acts, rest[:1]
+	case resting:
+		*level = idle
+	}
+	return true
 }
 
 // asked gives the lead its prompt and returns what became of all calls.

@@ -39,8 +39,9 @@ type Coordinating struct {
 	Poll time.Duration
 }
 
-// coordinator is the name of the definition that a coordinator follows.
-const coordinator = "coordinator"
+// coordinator is the name of the definition that a coordinator follows. No file can
+// define one of this name: a definition of one's own has no colon in it.
+const coordinator = "mode:coordinator"
 
 // coordinates settles whether the lead is a coordinator: an old session goes on as
 // it began, whatever is asked for now, and says so.

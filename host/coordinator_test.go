@@ -128,7 +128,7 @@ func TestDelegationCheck(t *testing.T) {
 func TestVerdicts(t *testing.T) {
 	for verdict, proven := range map[string]bool{
 		"Verdict: PASS\nCommand: grep -n package main.go\nOutput: 1:package main": true,
-		"Verdict: PASS\nCommand: go test ./...\nOutput: ok":        false,
+		"Verdict: PASS\nCommand: go test ./...\nOutput: ok":                       false,
 	} {
 		p := with(t).p
 		s := p.open(t, coordinating, bypass)
@@ -153,7 +153,10 @@ func TestPullRequestsAreWatched(t *testing.T) {
 	f := troupetest.NewForge(t)
 	pull := f.Pull("o/r", 1, "abc")
 	f.PollInterval(20 * time.Millisecond)
-	watch := func(o *host.Options) { o.Coordinator.Forge = forge.Server{URL: f.URL()}; o.Coordinator.Poll = 20 * time.Millisecond }
+	watch := func(o *host.Options) {
+		o.Coordinator.Forge = forge.Server{URL: f.URL()}
+		o.Coordinator.Poll = 20 * time.Millisecond
+	}
 	s := p.open(t, coordinating, watch)
 	p.provider.Queue(troupetest.Reply{Message: troupetest.Use(use("w", "subscribe_pr_activity", map[string]any{"repository": "o/r", "pull_request": 1}))})
 	p.provider.Say("watching", "seen")

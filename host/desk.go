@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/ask"
 	"github.com/troupe-sh/troupe/permission"
+	"github.com/troupe-sh/troupe/session"
 	"github.com/troupe-sh/troupe/tool"
 )
 
@@ -24,7 +26,7 @@ func (s *Session) asker(name string, policy func(mode string) permission.Policy)
 		return nil
 	}
 	return func(ctx context.Context, c *troupe.Call, v troupe.Verdict) (troupe.Verdict, error) {
-		q := ask.Question{Kind: kindOf(c), Agent: c.Agent, Name: name, Call: *c, By: v.By, Why: v.Reason}
+		q := ask.Question{Kind: kindOf(c), Agent: c.Agent, Name: s.nameOf(c.Agent, name), Call: *c, By: v.By, Why: v.Reason}
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		look := func() {
@@ -54,8 +56,52 @@ func (s *Session) asker(name string, policy func(mode string) permission.Policy)
 		if a.Effect != troupe.Allow { // the agent is told why
 			a.Reason = cmp.Or(a.Reason, a.Text, "the user declined")
 		}
-		return a.Verdict, nil
+		return s.denials.heard(c.Agent, a.Verdict), nil
 	}
+}
+
+// nameOf is the name of an agent for people: its own or, if it has none, that of its
+// definition.
+func (s *Session) nameOf(agent, definition string) string {
+	if t, err := s.Tasks.Get(agent); err == nil && t.Name != "" {
+		return t.Name
+	}
+	return definition
+}
+
+// mostDenials is how often a person denies something to an agent until it is
+// stopped: who is told no and tries the next tool for the same end does not listen.
+const mostDenials = 3
+
+// denials are how often people have denied something to each agent below the lead
+// since they last allowed it something, in all its turns: no word of another agent
+// makes them fewer. The lead is not among them, as people tell it themselves what
+// to do instead. It is safe for concurrent use.
+type denials struct {
+	mu sync.Mutex
+	of map[string]int
+}
+
+// heard takes a person's verdict about a call of an agent in, and returns what is
+// to be done about it.
+func (d *denials) heard(agent string, v troupe.Verdict) troupe.Verdict {
+	if agent == session.Lead {
+		return v
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if v.Effect == troupe.Allow {
+		delete(d.of, agent)
+		return v
+	}
+	if d.of == nil {
+		d.of = map[string]int{}
+	}
+	if d.of[agent]++; d.of[agent] >= mostDenials {
+		v.Stop = true
+		v.Reason = fmt.Sprintf("denied by the user %d times, the last time: %s", d.of[agent], v.Reason)
+	}
+	return v
 }
 
 // kindOf is what the approval of a call is about.

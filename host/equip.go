@@ -116,7 +116,7 @@ func (s *Session) outfit(scope delegate.Scope, d troupe.Definition, named []stri
 	}
 	kit := delegate.Kit{
 		Guard:      &permission.Gate{Policy: policy, Hook: w.before, Classify: s.opts.Classify, Ask: s.asker(d.Name, policy)},
-		BeforeTurn: s.beforeTurn(scope.Agent, compactor),
+		BeforeTurn: s.beforeTurn(scope, compactor),
 		BeforeEnd:  w.beforeEnd,
 		Rescue:     compactor.Rescue,
 		Close:      func() error { return s.folder.Release(scope.Agent) },

@@ -130,6 +130,7 @@ type Session struct {
 	journal      *tool.Journal
 	env          []string
 	granted      grants
+	denials      denials
 	mask         *secret.Mask   // of what no agent, no log and no face may see
 	cage         *cage          // what confines commands; nil: they run free
 	git          func() string  // while Open is at work: what git says of Dir

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/budget"
@@ -59,3 +60,26 @@ func (s *Session) timed(ctx context.Context) (context.Context, func()) {
 // Spent is what the agents of the session have used since Open, as far as it is
 // charged: what is under way is not in it.
 func (s *Session) Spent() budget.Spent { return s.account.Spent() }
+
+// wrapUp is of how many per cent of a limit an agent is told that they are used.
+const wrapUp = 80
+
+// nearing returns a func that says once of each limit for an account that most of
+// it is used, so that its agent comes to an end by itself; "" is nothing new.
+func nearing(account *budget.Account) func() string {
+	told := map[budget.Near]bool{}
+	return func() string {
+		var words []string
+		for _, n := range account.Near(wrapUp) {
+			limit := n
+			if limit.Words = ""; !told[limit] {
+				told[limit] = true
+				words = append(words, n.Words)
+			}
+		}
+		if words == nil {
+			return ""
+		}
+		return fmt.Sprintf("%s. At the limit the next request is refused: come to an end before, and say what is done and what is not.", strings.Join(words, "; "))
+	}
+}

@@ -69,21 +69,29 @@ func (s *Session) Linger(ctx context.Context, p Patience) (more bool, stopped []
 		if slices.ContainsFunc(left, func(t task.Task) bool { return t.Kind == task.Agent }) {
 			limit = p.Agents
 		}
-		limited, cancel := context.WithTimeoutCause(ctx, limit, errImpatient)
-		err = s.inbox.wait(limited)
-		late := errors.Is(context.Cause(limited), errImpatient)
-		cancel()
+		why, err := s.await(ctx, limit)
 		switch {
-		case err == nil:
+		case err == nil, errors.Is(why, task.ErrQuiet):
 		case ctx.Err() != nil:
 			return false, nil, context.Cause(ctx)
-		case !late:
+		case !errors.Is(why, errImpatient):
 			return false, nil, err
 		default:
 			stopped, err := s.stopAll(ctx)
 			return false, stopped, err
 		}
 	}
+}
+
+// await waits for something in the lead's inbox, as long as something is at work that
+// could put it there, but no longer than limit. why says what else has ended it.
+func (s *Session) await(ctx context.Context, limit time.Duration) (why, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errImpatient)
+	defer cancel()
+	while, release := s.Tasks.While(ctx, session.Lead)
+	defer release()
+	err = s.inbox.wait(while)
+	return context.Cause(while), err
 }
 
 // stopAll stops all that is left.

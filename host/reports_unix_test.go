@@ -123,7 +123,8 @@ func interrupted(t *testing.T, s *host.Session, cond func() bool) (end troupe.En
 	return stopped(t, s, cond, s.Interrupt)
 }
 
-// stopped is interrupted by stop, or by the end of the context of the run if it is nil.
+// stopped is interrupted by stop or, if it is nil, as a session that is told to end
+// is: its context ends, and then all that is left.
 func stopped(t *testing.T, s *host.Session, cond func() bool, stop func()) (end troupe.Ended) {
 	t.Helper()
 	if err := s.Send(t.Context(), task); err != nil {
@@ -131,11 +132,17 @@ func stopped(t *testing.T, s *host.Session, cond func() bool, stop func()) (end 
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	run := func() {
+		end = lingered(ctx, s)
+		s.Finish()
+	}
 	if stop == nil {
 		stop = cancel
+	} else {
+		run = func() { end, _ = s.Run(ctx) }
 	}
 	var wg sync.WaitGroup
-	wg.Go(func() { end, _ = s.Run(ctx) })
+	wg.Go(run)
 	waitFor(t, cond)
 	stop()
 	wg.Wait()

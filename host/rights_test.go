@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/delegate"
 	"github.com/troupe-sh/troupe/host"
 	"github.com/troupe-sh/troupe/permission"
 	"github.com/troupe-sh/troupe/session"
@@ -176,10 +177,11 @@ func TestS78ADietIsNotHandedDown(t *testing.T) {
 	for _, rules := range [][]func(*host.Options){{allow, deny}, {deny, allow}, {allow}} {
 		callers().Each(t, func(t *testing.T, _ troupetest.Way, call troupetest.Caller[setting]) {
 			set := with(t, append(rules, inMode(permission.AcceptEdits), func(o *host.Options) { o.Agent = "coordinator" })...)
-			set.p.write(t, ".claude/agents/coordinator.md", "---\nname: coordinator\ndescription: leads\ntools: Agent, Read\n---\nYou lead.\n")
+			set.p.write(t, ".claude/agents/coordinator.md", "---\nname: coordinator\ndescription: leads\ntools: Agent, SendMessage, TaskOutput, Read\n---\nYou lead.\n")
 			set.p.write(t, "old.txt", "x")
 			got := call(t, set, use("write", "Write", map[string]any{"file_path": "new.txt", "content": "x"}), bash("ls", "ls"), bash("rm", "rm old.txt"))
-			own := got["ls"].Definition != "coordinator"
+			kind := got["ls"].Definition
+			own := kind != "coordinator" && kind != delegate.Fork // a fork has its parent's
 			for id, m := range map[string]bool{"write": own, "ls": own, "rm": own && len(rules) == 1} {
 				if got[id].Result.IsError == m || !own && !strings.Contains(got[id].Result.Content.Text(), "There is no tool") {
 					t.Errorf("%s: %+v", id, got[id])

@@ -57,6 +57,9 @@ func (s *Session) Switch(to troupe.Switched) error {
 		if err := s.account.Check(full, s.opts.Models.Price); err != nil {
 			return err
 		}
+		if err := s.fits(s.begun.Request, full); err != nil {
+			return err
+		}
 		if set := s.opts.Config.Model; s.opts.Config.IsManaged(set) && full != s.begun.Request.Model {
 			return fmt.Errorf("%w: %s sets the model %s", ErrUse, set.Source, set.Text)
 		}
@@ -121,17 +124,25 @@ func (s *Session) compacts(scope delegate.Scope, d troupe.Definition, w *watched
 }
 
 // beforeTurn is what the runtime does before each request of an agent.
-func (s *Session) beforeTurn(agent string, c *compact.Compactor) func(context.Context, *troupe.State) iter.Seq2[troupe.Event, error] {
+func (s *Session) beforeTurn(scope delegate.Scope, c *compact.Compactor) func(context.Context, *troupe.State) iter.Seq2[troupe.Event, error] {
+	near := nearing(scope.Account)
 	return func(ctx context.Context, state *troupe.State) iter.Seq2[troupe.Event, error] {
 		return func(yield func(troupe.Event, error) bool) {
-			if agent == session.Lead && !s.switchOver(state, yield) {
+			if scope.Agent == session.Lead && (!s.switchOver(state, yield) || !s.moveOn(state, yield)) {
 				return
 			}
-			if agent == session.Lead && !s.moveOn(state, yield) {
+			for ev, err := range c.BeforeTurn(ctx, state) {
+				if !yield(ev, err) {
+					return
+				}
+			}
+			if state.Idle() { // it is not woken for it
 				return
 			}
-			c.BeforeTurn(ctx, state)(yield)
-			s.asked.note(agent)
+			if words := near(); words != "" && !yield(s.notice(words), nil) {
+				return
+			}
+			s.asked.note(scope.Agent)
 		}
 	}
 }

@@ -40,6 +40,8 @@ var (
 	ErrUnknown = errors.New("no such task")
 	// ErrTotal reports that as many tasks of a kind were started as may be.
 	ErrTotal = errors.New("limit of tasks in one run reached")
+	// ErrQuiet is the cause of the end of a context of [Registry.While].
+	ErrQuiet = errors.New("nothing is at work any more")
 	// ErrDetached reports that a task in the foreground was moved to the
 	// background while its owner waited.
 	ErrDetached = errors.New("moved to the background")

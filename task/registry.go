@@ -36,7 +36,8 @@ type Options struct {
 // A Func is the work of a task. It must return soon after ctx ends, when
 // nothing of it is left. Its result counts also if it fails. It is called once for
 // each task that was started, if the task was stopped before it began with a ctx
-// that has ended.
+// that has ended. An error that is [ErrStopped] says that somebody has stopped the
+// work by another way than [Registry.Stop].
 type Func func(ctx context.Context, w *Work) (result string, err error)
 
 // A Registry runs tasks and owns their goroutines. It is safe for concurrent
@@ -271,6 +272,31 @@ func (r *Registry) Background(owner string) []Task {
 		}
 	}
 	return out
+}
+
+// While returns a context that ends, with [ErrQuiet], when an owner has nothing in
+// the background any more: who waits for mail of a task must not wait on when it has
+// had it before the task was gone. release must be called.
+func (r *Registry) While(ctx context.Context, owner string) (while context.Context, release func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	over := make(chan struct{})
+	go func() { // release waits for it
+		defer close(over)
+		for {
+			left := r.Background(owner)
+			if left == nil {
+				cancel(ErrQuiet)
+				return
+			}
+			if r.Gone(ctx, left[0].ID) != nil {
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		cancel(nil)
+		<-over
+	}
 }
 
 // Wait waits for a task that is held in the foreground. If ctx ends first the

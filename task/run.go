@@ -128,6 +128,9 @@ func (r *Registry) end(j *job, result string, err, cause error) {
 			return
 		}
 		t.Status, t.Reason = Failed, err.Error()
+		if errors.Is(err, ErrStopped) {
+			t.Status = Killed
+		}
 		if errors.Is(cause, ErrStopped) || errors.Is(cause, ErrClosing) {
 			t.Status, t.Reason = Killed, cause.Error()
 			if !errors.Is(err, cause) && !errors.Is(err, ErrStopped) && !errors.Is(err, context.Canceled) {

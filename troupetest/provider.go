@@ -289,6 +289,12 @@ func (p *Provider) next(r *Request) Reply {
 	}
 	p.mu.Unlock()
 	if reply != nil {
+		defer func() { // the server would only close the connection, and the client try again
+			if v := recover(); v != nil {
+				p.t.Errorf("request %d: the reply panics: %v", seen.Number, v)
+				panic(v)
+			}
+		}()
 		return reply(&seen)
 	}
 	p.t.Errorf("request %d: %v", seen.Number, ErrNoReply)
