@@ -56,9 +56,9 @@ var mayImport = map[string]string{
 	"/host": "/ /internal/secret /proc /model /model/anthropic /model/openai /model/script /tool /permission /session /ask /budget /store /mail /task /hook /compact /config /delegate /forge /internal/statefile /internal/failpoint /internal/fence",
 	// 5: faces
 	"/internal/prefix":  "/ /session",
-	"/internal/cli":     "/ /session /internal/prefix /ask",
-	"/internal/line":    "/ /permission /session /ask /host /internal/cli",
-	"/internal/control": "/ /session /ask /hook /host /internal/cli",
+	"/internal/cli":     "/ /session /internal/prefix /ask /task /delegate",
+	"/internal/line":    "/ /permission /session /ask /host /task /delegate /internal/cli",
+	"/internal/control": "/ /session /ask /hook /host /task /internal/cli",
 	// 6: the command
 	"/cmd/troupe": "*",
 	// beside

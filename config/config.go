@@ -83,6 +83,7 @@ type Config struct {
 	Limits      Limits                // of the session; the lowest that a file says
 	Each        Limits                // of each agent below its lead
 	limits      []Entry               // all that files say of them
+	Crew        Crew                  // how agents below the lead work
 	Definitions []troupe.Definition   // by name; a name is there once, whatever its case
 	Context     []ContextFile         // in the order in which a model should read them
 

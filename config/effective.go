@@ -60,6 +60,7 @@ func (c *Config) Entries() []Entry {
 	one("network.noProxy", c.NoProxy)
 	one("network.caFile", c.CAFile)
 	out = append(out, c.limits...)
+	out = append(out, c.Crew.shown()...)
 	for _, name := range sortedKeys(c.Catalogue) {
 		m := c.Catalogue[name]
 		for _, n := range []struct {

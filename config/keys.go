@@ -9,7 +9,7 @@ import (
 
 // settingsKeys are the keys at the top of a settings file that have an effect.
 func settingsKeys() []string {
-	return []string{"model", "models", "permissions", "env", "network", "catalogue", "passKeys", "sandbox", "limits"}
+	return []string{"model", "models", "permissions", "env", "network", "catalogue", "passKeys", "sandbox", "limits", "agents", "background"}
 }
 
 // permissionKeys are those below permissions.

@@ -58,11 +58,11 @@ func (r *settingsReader) sandbox(f field) {
 		case "mode":
 			mode = r.sandboxMode(f)
 		case "enabled":
-			enabled = r.truth(f, &r.lost)
+			enabled = r.truth("sandbox."+f.key, f, &r.lost)
 		case "failIfUnavailable":
-			required = r.truth(f, &r.lost)
+			required = r.truth("sandbox."+f.key, f, &r.lost)
 		case "autoAllowBashIfSandboxed":
-			if yes := r.truth(f, &r.problems); yes != nil && r.mayGive(f.key, *yes) {
+			if yes := r.truth("sandbox."+f.key, f, &r.problems); yes != nil && r.mayGive(f.key, *yes) {
 				s.Trusted = *yes
 			}
 		case "excludedCommands":
@@ -155,7 +155,7 @@ func (r *settingsReader) network(f field) {
 	case "allowUnixSockets":
 		s.Sockets = append(s.Sockets, r.paths(f, r.given(f), false)...)
 	case "allowAllUnixSockets":
-		if yes := r.truth(f, &r.problems); yes != nil && r.mayGive(f.key, *yes) {
+		if yes := r.truth("sandbox."+f.key, f, &r.problems); yes != nil && r.mayGive(f.key, *yes) {
 			s.AllSockets = *yes
 		}
 	default:
@@ -169,15 +169,15 @@ func (r *settingsReader) sandboxUnused(in string, f field) {
 	}
 }
 
-// truth reads true or false; nil is neither, which is noted in bad.
-func (r *settingsReader) truth(f field, bad *[]Problem) *bool {
+// truth reads true or false of the key name; nil is neither, which is noted in bad.
+func (r *settingsReader) truth(name string, f field, bad *[]Problem) *bool {
 	switch f.value.kind {
 	case isTruth:
 		yes := f.value.text == "true"
 		return &yes
 	case isNull:
 	default:
-		*bad = append(*bad, f.value.wrong(r.from.source, "sandbox."+f.key, isTruth))
+		*bad = append(*bad, f.value.wrong(r.from.source, name, isTruth))
 	}
 	return nil
 }

@@ -241,6 +241,8 @@ func (r *settingsReader) merge(from layer, data []byte) {
 			r.passKeys(f)
 		case "limits":
 			r.limits(f)
+		case "agents", "background":
+			r.crew(f)
 		default:
 			r.unknown(f, "", settingsKeys())
 		}

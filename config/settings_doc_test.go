@@ -16,8 +16,8 @@ func TestDocumentationOfSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	examples := regexp.MustCompile("(?s)```jsonc\n(.*?)```").FindAllStringSubmatch(string(raw), -1)
-	if len(examples) != 5 {
-		t.Errorf("%d examples, want 5", len(examples))
+	if len(examples) != 6 {
+		t.Errorf("%d examples, want 6", len(examples))
 	}
 	said := map[string]bool{}
 	for _, e := range examples {

@@ -25,6 +25,7 @@ import (
 type Crew struct {
 	Most  int // at work at one moment; the others wait. 0 is [MostAgents]
 	Total int // started in one run; 0 is [TotalAgents]
+	Depth int // how deep they nest; 0 is [Depth]
 	// Foreground keeps agents and commands from working in the background.
 	Foreground bool
 	// Forking has an agent that names no type fork itself.
@@ -46,7 +47,7 @@ func (s *Session) share(ctx context.Context) {
 	crew := s.opts.Crew
 	ids, stagger := mail.NewIDs(s.opts.Now), model.NewStagger(s.opts.Now)
 	s.shared = delegate.Shared{
-		Tools: s.offered(), Depth: Depth, NewID: func() string { return task.NewID(task.Agent) }, NewMailID: ids.New,
+		Tools: s.offered(), Depth: cmp.Or(crew.Depth, Depth), NewID: func() string { return task.NewID(task.Agent) }, NewMailID: ids.New,
 		Resolve: s.opts.Models.Resolve, Window: s.opts.Models.Window, Equip: s.equip,
 		Begin: s.beginAgent, Load: s.loadAgent, Record: s.record, Known: s.starts.all,
 		Box: s.box, Post: s.post, Background: !crew.Foreground, Forking: crew.Forking, ShellTime: cmp.Or(crew.ShellTime, ShellTime),

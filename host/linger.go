@@ -1,11 +1,14 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
+	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/session"
 	"github.com/troupe-sh/troupe/task"
 )
@@ -45,6 +48,69 @@ func (s *Session) settle(ctx context.Context) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+}
+
+// News returns when there is mail for the lead: news of what it has left in the
+// background, or an agent's word. Prompts are left aside. Like Wait it is called
+// between two calls of Run.
+func (s *Session) News(ctx context.Context) error {
+	if err := s.inbox.box.Wait(ctx); err != nil {
+		return err
+	}
+	s.settle(ctx)
+	return nil
+}
+
+// Answer is Run, and Run again as long as something comes of what the lead has
+// left in the background, for which it waits as [Session.Linger] does. Limits of
+// one Run are limits of all together. What is left in the end is stopped and
+// returned; then the session is finished.
+func (s *Session) Answer(ctx context.Context, p Patience) (end troupe.Ended, stopped []task.Task, err error) {
+	ctx, cancel := s.timed(ctx)
+	defer cancel()
+	limit := s.lead.MaxTurns
+	end, err = s.Run(ctx)
+	for end.Reason == troupe.Done {
+		more, late, lerr := s.Linger(ctx, p)
+		stopped = append(stopped, late...)
+		if lerr != nil {
+			end.Reason, end.Err = reasonOf(lerr), lerr.Error()
+			err = errors.Join(err, lerr)
+		}
+		if !more {
+			break
+		}
+		if limit > 0 {
+			if s.lead.MaxTurns = limit - end.Turns; s.lead.MaxTurns <= 0 {
+				err = fmt.Errorf("%w: %d, and there is news of what worked in the background", troupe.ErrMaxTurns, limit)
+				end.Reason, end.Err = troupe.OutOfTurns, err.Error()
+				break
+			}
+		}
+		var next troupe.Ended
+		next, err = s.Run(ctx)
+		next.Turns, next.Usage, next.Text = next.Turns+end.Turns, next.Usage.Add(end.Usage), cmp.Or(next.Text, end.Text)
+		end = next
+	}
+	left := s.Tasks.Background(session.Lead)
+	s.Finish()
+	for _, t := range left {
+		if now, gerr := s.Tasks.Get(t.ID); gerr == nil && now.Status == task.Killed {
+			stopped = append(stopped, now)
+		}
+	}
+	return end, stopped, err
+}
+
+// reasonOf is how a wait ended that came to no good end.
+func reasonOf(err error) troupe.Reason {
+	switch {
+	case errors.Is(err, troupe.ErrInterrupted):
+		return troupe.Interrupted
+	case errors.Is(err, troupe.ErrOutOfTime):
+		return troupe.OutOfTime
+	}
+	return troupe.Failed
 }
 
 // Linger waits for what the lead has left at work when it gave its answer. It

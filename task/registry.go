@@ -62,6 +62,7 @@ type Registry struct {
 type job struct {
 	task    Task // guarded by the registry's lock
 	version uint64
+	past    []past // how it ended before it was taken up again
 	ctx     context.Context
 	stop    context.CancelCauseFunc
 	out     *output
@@ -73,6 +74,12 @@ type job struct {
 	done    chan struct{} // closed when the end is known: to those who wait
 	gone    chan struct{} // closed when nothing of the task is left, and its owner is told
 	let     chan struct{} // closed when it is not held in the foreground
+}
+
+// A past is an end of a task that was taken up again, for who has not seen it yet.
+type past struct {
+	task    Task
+	version uint64
 }
 
 // New returns an empty registry. Its tasks live until it is closed, not until
@@ -122,8 +129,10 @@ func (r *Registry) enter(t Task) (*job, error) {
 		return nil, fmt.Errorf("%w: %s", ErrRunning, t.ID)
 	}
 	t.Turn = max(t.Turn, 1)
+	var before []past
 	if old != nil {
 		t.Turn = old.task.Turn + 1
+		before = append(old.past, past{old.task, old.version})
 	}
 	if most, limited := r.opts.Total[t.Kind]; limited && t.Turn == 1 {
 		if r.started[t.Kind] >= most {
@@ -133,7 +142,7 @@ func (r *Registry) enter(t Task) (*job, error) {
 	}
 	t.Status, t.Created = Pending, r.opts.Now().UTC()
 	t.Result, t.Reason, t.Started, t.Ended = "", "", time.Time{}, time.Time{}
-	j := &job{task: t, done: make(chan struct{}), gone: make(chan struct{}), let: make(chan struct{})}
+	j := &job{task: t, past: before, done: make(chan struct{}), gone: make(chan struct{}), let: make(chan struct{})}
 	above := r.ctx
 	if owner := r.jobs[t.Owner]; owner != nil && !owner.isGone() {
 		above = owner.ctx

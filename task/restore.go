@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -91,12 +92,12 @@ func (r *Registry) adopt(t Task) *job {
 }
 
 // Watch yields tasks that have changed, each as it is then, those that are there
-// first, until ctx ends. Who is slow misses states in between, and no task.
+// first, until ctx ends. Who is slow misses states in between, and no end.
 func (r *Registry) Watch(ctx context.Context) iter.Seq[Task] {
 	return func(yield func(Task) bool) {
 		var seen uint64
 		for {
-			fresh, changed, now := r.since(seen)
+			fresh, changed, now := r.Since(seen)
 			seen = now
 			for _, t := range fresh {
 				if ctx.Err() != nil || !yield(t) {
@@ -112,20 +113,28 @@ func (r *Registry) Watch(ctx context.Context) iter.Seq[Task] {
 	}
 }
 
-// since returns the tasks that have changed since a version, in the order in
-// which they did.
-func (r *Registry) since(seen uint64) (fresh []Task, changed <-chan struct{}, now uint64) {
+// Since returns the tasks that have changed since a version, 0 being the first, in
+// the order in which they did, the version of now, and a channel that is closed at
+// the next change. Each is as it is; one that has ended and was taken up again is
+// there twice, first as it ended.
+func (r *Registry) Since(seen uint64) (fresh []Task, changed <-chan struct{}, now uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var jobs []*job
+	var all []past
 	for _, j := range r.jobs {
-		if j.version > seen {
-			jobs = append(jobs, j)
+		if j.version <= seen { // so are those before
+			continue
 		}
+		for _, p := range j.past {
+			if p.version > seen {
+				all = append(all, p)
+			}
+		}
+		all = append(all, past{j.task, j.version})
 	}
-	slices.SortFunc(jobs, func(a, b *job) int { return int(int64(a.version) - int64(b.version)) })
-	for _, j := range jobs {
-		fresh = append(fresh, j.task)
+	slices.SortFunc(all, func(a, b past) int { return cmp.Compare(a.version, b.version) })
+	for _, p := range all {
+		fresh = append(fresh, p.task)
 	}
 	return fresh, r.changed, r.version
 }

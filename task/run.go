@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/troupe-sh/troupe/internal/failpoint"
@@ -133,7 +134,7 @@ func (r *Registry) end(j *job, result string, err, cause error) {
 		}
 		if errors.Is(cause, ErrStopped) || errors.Is(cause, ErrClosing) {
 			t.Status, t.Reason = Killed, cause.Error()
-			if !errors.Is(err, cause) && !errors.Is(err, ErrStopped) && !errors.Is(err, context.Canceled) {
+			if !errors.Is(err, cause) && !errors.Is(err, ErrStopped) && !errors.Is(err, context.Canceled) && !strings.Contains(err.Error(), cause.Error()) {
 				t.Reason += "; " + err.Error()
 			}
 		}

@@ -11,8 +11,8 @@ import (
 
 // flags are those of a run.
 type flags struct {
-	coordinator                            bool
-	print, verbose, resumeLast, fork, skip bool
+	coordinator                                     bool
+	print, verbose, resumeLast, fork, skip, forking bool
 
 	input, prompter          string
 	partial, replay, mayskip bool
@@ -102,6 +102,7 @@ func (f *flags) register(set *pflag.FlagSet) {
 	set.BoolVarP(&f.resumeLast, "continue", "c", false, "go on with the newest session of this directory")
 	set.BoolVar(&f.fork, "fork-session", false, "with --resume or --continue: leave the session as it is and go on in a copy")
 	set.BoolVar(&f.passing, "no-session-persistence", false, "with -p: remove the session's logs at the end")
+	set.BoolVar(&f.forking, "fork", false, "agents for which the lead names no type are forks: they know its conversation, and work in the background")
 	set.StringVar(&f.session, "session-id", "", "`UUID` of the new session")
 	set.IntVar(&f.turns, "max-turns", 0, "end after `N` requests to the model")
 	set.Float64Var(&f.dollars, "max-budget-usd", 0, "spend no more than `N` dollars on models, sub-agents included")

@@ -14,6 +14,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"github.com/troupe-sh/troupe/host"
 	"github.com/troupe-sh/troupe/model"
 	"github.com/troupe-sh/troupe/proc"
 )
@@ -56,6 +57,7 @@ type program struct {
 	network    map[string]string // variables that settings say for troupe's own connections alone
 	known      []model.Info      // what settings say of models
 	signals    *signals
+	patience   host.Patience // of the session that was opened last, for its background
 
 	// offer puts a question to the person at the terminal; nil where nobody is.
 	offer func(question string) (answer string, err error)

@@ -63,7 +63,7 @@ func TestScripts(t *testing.T) {
 					e.Defer(func() { noKey(e.T().(testing.TB), home) })
 					return os.MkdirAll(home, 0o700)
 				},
-				Cmds: map[string]func(*testscript.TestScript, bool, []string){"requests": requests, "sent": sent, "field": field, "largest": largest, "agentsent": agentSent, "damage": damage, "exits": exits, "dialogue": dialogue},
+				Cmds: map[string]func(*testscript.TestScript, bool, []string){"requests": requests, "sent": sent, "field": field, "largest": largest, "agentsent": agentSent, "damage": damage, "exits": exits, "dialogue": dialogue, "tasks": tasks, "adds": adds},
 			})
 		})
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/troupe-sh/troupe"
 	"github.com/troupe-sh/troupe/budget"
 	"github.com/troupe-sh/troupe/config"
-	"github.com/troupe-sh/troupe/delegate"
 	"github.com/troupe-sh/troupe/host"
 	"github.com/troupe-sh/troupe/internal/cli"
 	"github.com/troupe-sh/troupe/internal/control"
@@ -261,6 +260,9 @@ func (p *program) open(ctx context.Context, f *flags, face func(*host.Options)) 
 		o.Also = append(o.Also, d.Text)
 	}
 	o.Limits, o.Each = limited(o.Config.Limits.And(f.limits())), limited(o.Config.Each)
+	if o.Crew, p.patience, err = p.crew(f, o.Config.Crew); err != nil {
+		return nil, nil, err
+	}
 	models := p.models(o.Config)
 	if o.Model, err = p.model(ctx, f, &o, models); err != nil {
 		return nil, nil, err
@@ -385,48 +387,43 @@ func (p *program) watch(ctx context.Context, f *flags, s *host.Session, models *
 		return cli.Outcome{}, err
 	}
 	start := time.Now()
+	untold := p.tasks(ctx, s, face, cancel)
 	// The face follows the logs at its own pace, until there is nothing to come.
 	printed := make(chan error, 1)
 	go func() { printed <- follow(s.Follow(context.WithoutCancel(ctx)), tally, face, cancel) }()
-	end := p.answer(ctx, s)
-	s.Finish()
+	end, stopped, _ := s.Answer(ctx, p.patience) // why it ended badly is in the end, too
 	took, broken := time.Since(start), <-printed
+	if err := untold(); broken == nil {
+		broken = err
+	}
 	if why := tally.Uncompacted; why != "" && end.Reason == troupe.Done && end.Turns == 0 { // that was all there was to do
 		end.Reason, end.Err = troupe.Failed, "the conversation stays as it is: "+why
 	}
-	outcome := cli.Outcome{Ended: end, Tally: tally, Took: took}
+	outcome := cli.Outcome{Ended: end, Tally: tally, Took: took, Stopped: stopped}
 	if broken != nil {
 		return outcome, broken
 	}
 	return outcome, face.Finish(outcome)
 }
 
-// answer lets the lead work until it has given its answer, and as long as something
-// comes of what it has left in the background.
-func (p *program) answer(ctx context.Context, s *host.Session) troupe.Ended {
-	all, _ := s.Run(ctx)
-	for all.Reason == troupe.Done {
-		more, stopped, err := s.Linger(ctx, host.Usual())
-		for _, t := range stopped {
-			p.say(fmt.Sprintf("stopped %s: %s", t.ID, delegate.Summary(t)))
-		}
-		if err != nil {
-			all.Reason, all.Err = troupe.Failed, err.Error()
-			if errors.Is(err, troupe.ErrInterrupted) {
-				all.Reason = troupe.Interrupted
-			}
-		}
-		if !more {
-			break
-		}
-		end, _ := s.Run(ctx)
-		end.Turns, end.Usage = end.Turns+all.Turns, end.Usage.Add(all.Usage)
-		if end.Text == "" {
-			end.Text = all.Text
-		}
-		all = end
+// tasks has a stream tell of what works in the background. The returned func ends
+// that, when all of it is told.
+func (p *program) tasks(ctx context.Context, s *host.Session, face cli.Face, interrupt func(error)) (end func() error) {
+	stream, ok := face.(*cli.Stream)
+	if !ok {
+		return func() error { return nil }
 	}
-	return all
+	stream.WatchTasks(s.Tasks, time.Now)
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	told := make(chan error, 1)
+	go func() { // ends with stop, which the returned func calls
+		err := stream.FollowTasks(ctx)
+		if err != nil {
+			interrupt(troupe.ErrInterrupted)
+		}
+		told <- err
+	}()
+	return func() error { stop(); return <-told }
 }
 
 // follow shows the face all records. A face that cannot print any more interrupts

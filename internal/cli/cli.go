@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/delegate"
 	"github.com/troupe-sh/troupe/session"
+	"github.com/troupe-sh/troupe/task"
 )
 
 // A Face prints a run. It is used by one goroutine.
@@ -31,6 +33,9 @@ type Outcome struct {
 	Ended troupe.Ended
 	Tally *Tally
 	Took  time.Duration
+	// Stopped is what the lead had left in the background and nobody waited for.
+	Stopped []task.Task
+	News    bool // the run was begun by news of the background, and by no prompt
 }
 
 // Text is the face for people and pipes: the answer on out, and one line about
@@ -95,8 +100,18 @@ func (t Text) Finish(o Outcome) error {
 			return fmt.Errorf("write the answer: %w", err)
 		}
 	}
+	for _, s := range o.Stopped {
+		if _, err := fmt.Fprintln(t.Notes, StoppedLine(s)); err != nil {
+			return err
+		}
+	}
 	_, err := fmt.Fprintln(t.Notes, Summary(o, t.Session))
 	return err
+}
+
+// StoppedLine names a task that did not come to its end.
+func StoppedLine(t task.Task) string {
+	return "stopped " + OneLine(t.ID, 40) + ": " + OneLine(delegate.Summary(t), 400)
 }
 
 // Summary is the line about a run: what Turn says of it, denials, session.

@@ -9,7 +9,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/troupe-sh/troupe"
+	"github.com/troupe-sh/troupe/delegate"
 	"github.com/troupe-sh/troupe/session"
+	"github.com/troupe-sh/troupe/task"
 )
 
 // About is what the first line of a stream tells of the session.
@@ -25,6 +27,8 @@ type Stream struct {
 	Out   io.Writer
 	Tally *Tally
 	About About
+
+	tasks taskFeed
 }
 
 // object is a message of the stream; encoding sorts its keys.
@@ -97,6 +101,13 @@ func list(s []string) []string {
 // Record implements [Face]. Of agents below the lead only calls and results
 // are printed, with the call of the lead or agent that started them.
 func (s *Stream) Record(r session.Record) error {
+	if err := s.record(r); err != nil {
+		return err
+	}
+	return s.recorded(r)
+}
+
+func (s *Stream) record(r session.Record) error {
 	a := s.Tally.agents[r.Agent]
 	switch ev := r.Event.(type) {
 	case troupe.Replied:
@@ -178,7 +189,12 @@ func of(a *agent, o object) object {
 }
 
 // Finish implements [Face].
-func (s *Stream) Finish(o Outcome) error { return s.print(result(o)) }
+func (s *Stream) Finish(o Outcome) error {
+	if _, err := s.Pull(); err != nil {
+		return err
+	}
+	return s.print(result(o))
+}
 
 // JSON is the face that prints the result alone, as one JSON object.
 type JSON struct {
@@ -213,6 +229,12 @@ func result(o Outcome) object {
 	}
 	if len(o.Tally.Fallbacks) > 0 {
 		res["fallbacks"] = fallbacks(o.Tally.Fallbacks)
+	}
+	if o.News {
+		res["origin"] = object{"kind": "task-notification"}
+	}
+	if len(o.Stopped) > 0 {
+		res["stopped_tasks"] = stopped(o.Stopped)
 	}
 	if o.Ended.Reason == troupe.OverBudget && o.Ended.Code == "max_budget_usd" {
 		res["subtype"] = "error_max_budget_usd"
@@ -288,6 +310,16 @@ func fallbacks(fs []Fallback) []object {
 		if f.Agent != session.Lead {
 			o["agent_id"] = f.Agent
 		}
+		out = append(out, o)
+	}
+	return out
+}
+
+func stopped(ts []task.Task) []object {
+	out := []object{}
+	for _, t := range ts {
+		o := ofTask(t)
+		o["status"], o["summary"] = wordOf(t.Status), delegate.Summary(t)
 		out = append(out, o)
 	}
 	return out
