@@ -214,7 +214,12 @@ func (k *child) show(ev troupe.Event, w *task.Work) {
 	case troupe.ToolStarted:
 		w.Progress(func(p *task.Progress) { p.Last, p.Calls = ev.Name, p.Calls+1 })
 	case troupe.Replied:
-		w.Progress(func(p *task.Progress) { p.Size, p.Usage = ev.Usage.Total(), p.Usage.Add(ev.Usage) })
+		w.Progress(func(p *task.Progress) {
+			if n := ev.Usage.Total(); n > 0 { // nobody counts what was cut off
+				p.Size = n
+			}
+			p.Usage = p.Usage.Add(ev.Usage)
+		})
 		if text := strings.TrimSpace(ev.Message.Content.Text()); text != "" {
 			fmt.Fprintln(w.Writer(), text)
 		}
@@ -295,7 +300,9 @@ func newTally() *tally { return &tally{byTool: map[string]int{}, open: map[strin
 func (t *tally) add(ev troupe.Event) {
 	switch ev := ev.(type) {
 	case troupe.Replied:
-		t.last = ev.Usage
+		if ev.Usage.Total() > 0 { // nobody counts what was cut off
+			t.last = ev.Usage
+		}
 		for _, u := range ev.Message.ToolUses() {
 			t.begun(u)
 		}
