@@ -195,6 +195,13 @@ func TestS105UsageOfTheBackgroundAddsUp(t *testing.T) {
 	if err := p.provider.Idle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	sumsUp(t, p, s)
+}
+
+// sumsUp fails unless the logs, the accounts, the tasks and the notices of a session
+// say what the provider has billed.
+func sumsUp(t *testing.T, p *place, s *host.Session) {
+	t.Helper()
 	var bill, logged troupe.Usage
 	for _, r := range p.provider.Requests() {
 		bill = bill.Add(r.Usage)
