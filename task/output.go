@@ -125,25 +125,51 @@ func (o *output) close() error {
 // ReadOutput returns at most most bytes of an output file from offset on, and the
 // offset to go on from. A link in its place is an error, and not followed.
 func ReadOutput(path string, offset int64, most int) (text []byte, next int64, err error) {
+	f, _, err := openOutput(path)
+	if err != nil {
+		return nil, offset, err
+	}
+	defer f.Close()
+	text, err = readAt(f, offset, most)
+	return text, offset + int64(len(text)), err
+}
+
+// Tail returns the last bytes of an output file, most of them at most, and how many
+// it has.
+func Tail(path string, most int) (text []byte, size int64, err error) {
+	f, size, err := openOutput(path)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	text, err = readAt(f, max(0, size-int64(most)), most)
+	return text, size, err
+}
+
+// openOutput opens an output file, and returns its size.
+func openOutput(path string) (*os.File, int64, error) {
 	info, err := os.Lstat(path)
 	if err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%w: %s", ErrReplaced, path)
 	}
 	if err != nil {
-		return nil, offset, fmt.Errorf("read the output: %w", err)
+		return nil, 0, fmt.Errorf("read the output: %w", err)
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
 	if err != nil {
-		return nil, offset, fmt.Errorf("read the output: %w", err)
+		return nil, 0, fmt.Errorf("read the output: %w", err)
 	}
-	defer f.Close()
 	if now, err := f.Stat(); err != nil || !os.SameFile(info, now) {
-		return nil, offset, errors.Join(fmt.Errorf("read the output: %w: %s", ErrReplaced, path), err)
+		return nil, 0, errors.Join(fmt.Errorf("read the output: %w: %s", ErrReplaced, path), err, f.Close())
 	}
-	text = make([]byte, most)
+	return f, info.Size(), nil
+}
+
+func readAt(f *os.File, offset int64, most int) ([]byte, error) {
+	text := make([]byte, most)
 	n, err := f.ReadAt(text, offset)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, offset, fmt.Errorf("read the output: %w", err)
+		return nil, fmt.Errorf("read the output: %w", err)
 	}
-	return text[:n], offset + int64(n), nil
+	return text[:n], nil
 }

@@ -115,7 +115,7 @@ func (p *program) control(ctx context.Context, f *flags, in io.Reader) error {
 			for _, w := range s.Warnings {
 				p.tell(w)
 			}
-			return control.Opened{Session: s, About: about(s, models), Tally: &cli.Tally{Price: models.Price, Model: s.Begun().Request.Model}}, nil
+			return control.Opened{Session: s, About: about(s, models), Patience: p.patience, Tally: &cli.Tally{Price: models.Price, Model: s.Begun().Request.Model}}, nil
 		},
 	})
 	switch {

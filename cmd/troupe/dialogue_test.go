@@ -21,6 +21,7 @@ import (
 //	         else it has; a text "~t" is any text with t in it
 //	<& JSON  the same, but it may have come on the way to the line before
 //	<! JSON  must not have come since the line that was waited for before
+//	touch F  makes the file F, for which an agent may wait
 //	close    closes the input
 //
 // What troupe says on stderr is in stderr.txt. "$name" in a line that is waited for keeps the text that is there, and stands
@@ -61,6 +62,8 @@ func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 			d.also(d.expand(text[3:]))
 		case strings.HasPrefix(text, "<! "):
 			d.missing(d.expand(text[3:]))
+		case strings.HasPrefix(text, "touch "):
+			ts.Check(os.WriteFile(ts.MkAbs(text[6:]), nil, 0o600))
 		case text == "close":
 			ts.Check(in.Close())
 		default:

@@ -172,6 +172,8 @@ type request struct {
 	Model        *string `json:"model"`
 	Thinking     *int    `json:"max_thinking_tokens"`
 	CancelQueued bool    `json:"cancel_queued"`
+	Task         string  `json:"task_id"`
+	Use          string  `json:"tool_use_id"`
 }
 
 // A matcher is some hooks of the client for one event.
@@ -211,13 +213,26 @@ func (s *server) request(ctx context.Context, l line) error {
 		s.conn.refuse(l.RequestID, err.Error())
 		return err
 	}
-	response, err := s.do(r)
-	if err != nil {
-		s.conn.refuse(l.RequestID, err.Error())
-		return nil
+	switch r.Subtype {
+	case "stop_task", "background_tasks", "get_task_output":
+		s.wg.Go(func() {
+			response, err := s.ofTasks(ctx, r)
+			s.respond(l.RequestID, response, err)
+		})
+	default:
+		response, err := s.do(r)
+		s.respond(l.RequestID, response, err)
 	}
-	s.conn.reply(l.RequestID, response)
 	return nil
+}
+
+// respond answers a request of the client, for any goroutine.
+func (s *server) respond(id string, response any, err error) {
+	if err != nil {
+		s.conn.refuse(id, err.Error())
+		return
+	}
+	s.conn.reply(id, response)
 }
 
 // do does what a request asks for.

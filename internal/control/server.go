@@ -60,6 +60,9 @@ type Opened struct {
 	Session *host.Session
 	About   cli.About
 	Tally   *cli.Tally
+	// Patience is how long, once the client has closed its side, is waited for what
+	// works in the background.
+	Patience host.Patience
 }
 
 // A server is one call of Run. What is not said to be of another goroutine is
@@ -76,9 +79,11 @@ type server struct {
 	quit   chan struct{}           // closed when the loop has ended
 	stop   context.CancelCauseFunc // ends all; for any goroutine
 	waits  atomic.Bool             // a question is open
+	paper  sync.Mutex              // of the stream and what it counts: agents in the background have records between turns
 
 	setup   Setup
 	session *host.Session // nil before it is open
+	wait    host.Patience
 	stream  *cli.Stream
 	id      atomic.Value // of the session, a string
 	model   string       // that the session began with
@@ -90,10 +95,14 @@ type server struct {
 	checking  string             // the one of them that is with the hooks; "" is none
 	dropped   string             // it, if it is not to enter
 	turn      context.CancelFunc // of the turn at work; nil is none
+	news      watch              // for news while nothing is at work
 	eof       bool
+	finished  bool           // nothing is left in the background, and nothing will come
+	lingered  chan lingered  // of the wait for the background, once the client has closed its side; nil is none
+	printed   sync.WaitGroup // of what follows the logs
 	submitted chan submission
 	ran       chan ran // from the turn to the follower
-	over      chan turnEnd
+	ended     chan turnEnd
 	last      turnEnd
 }
 
@@ -108,7 +117,7 @@ type turnEnd struct {
 // client was told as well, is returned as it is.
 func Run(ctx context.Context, o Options) (troupe.Ended, error) {
 	s := &server{Options: o, conn: NewConn(o.In, o.Out), desk: ask.NewDesk(o.Now), hooks: new(hook.Set),
-		submitted: make(chan submission), ran: make(chan ran, 1), over: make(chan turnEnd), quit: make(chan struct{}),
+		submitted: make(chan submission), ran: make(chan ran, 1), ended: make(chan turnEnd), quit: make(chan struct{}),
 		quiet: map[string]bool{}, shown: newShown(), replay: newReplay()}
 	s.setup = Setup{Hooks: s.hooks, Tell: s.tell}
 	if o.Ask {
@@ -120,6 +129,11 @@ func Run(ctx context.Context, o Options) (troupe.Ended, error) {
 	}
 	ctx, s.stop = context.WithCancelCause(ctx)
 	err := s.loop(ctx)
+	s.news.end()
+	if s.session != nil && s.last.fatal == nil { // what is stopped now is shown, too
+		s.session.Finish()
+		s.printed.Wait()
+	}
 	close(s.quit)
 	s.stop(nil)
 	s.wg.Wait()
@@ -152,7 +166,7 @@ func (s *server) loop(ctx context.Context) error {
 	go s.read(ctx, lines)
 	done := ctx.Done()
 	for {
-		if (s.eof || done == nil) && s.turn == nil && s.checking == "" && (len(s.prompts) == 0 || done == nil) {
+		if s.idle(done == nil) && (done == nil || s.session == nil || s.nothingLeft(ctx)) {
 			return context.Cause(ctx)
 		}
 		select {
@@ -166,7 +180,7 @@ func (s *server) loop(ctx context.Context) error {
 			}
 		case sub := <-s.submitted:
 			s.checked(ctx, sub)
-		case end := <-s.over:
+		case end := <-s.ended:
 			s.last = end
 			s.turn()
 			s.turn = nil
@@ -176,10 +190,25 @@ func (s *server) loop(ctx context.Context) error {
 			if done != nil {
 				s.goOn(ctx)
 			}
+		case <-s.news.come:
+			s.news.end()
+			if done != nil {
+				s.work(ctx, true)
+			}
+		case l := <-s.lingered:
+			if err := s.left(ctx, l); err != nil {
+				return err
+			}
 		case <-done:
 			done = nil // what runs ends by itself now
 		}
 	}
+}
+
+// idle reports whether nothing is at work and nothing will come of the client; of
+// one that is interrupted prompts do not count.
+func (s *server) idle(interrupted bool) bool {
+	return (s.eof || interrupted) && s.turn == nil && s.checking == "" && (len(s.prompts) == 0 || interrupted)
 }
 
 // goOn begins what is to be done next, unless something is being done.
@@ -191,7 +220,10 @@ func (s *server) goOn(ctx context.Context) {
 		s.refusals, s.turn = s.refusals[1:], func() {}
 		s.wg.Go(func() { s.end(s.refused(cause)) })
 	case s.due():
-		s.work(ctx)
+		s.work(ctx, false)
+	case s.eof: // who waits then, waits for an end
+	default:
+		s.listen(ctx)
 	}
 }
 
@@ -209,7 +241,7 @@ func (s *server) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.session, s.model = o.Session, o.Session.Begun().Request.Model
+	s.session, s.model, s.wait = o.Session, o.Session.Begun().Request.Model, o.Patience
 	s.id.Store(s.session.ID)
 	o.About.Capabilities = []string{"interrupt_receipt_v1", "interrupt_cancel_queued_v1"}
 	s.stream = &cli.Stream{Out: s.conn, Tally: o.Tally, About: o.About}
@@ -289,8 +321,17 @@ func (s *server) refused(cause error) turnEnd {
 	return turnEnd{end, err}
 }
 
-// work begins a turn.
-func (s *server) work(ctx context.Context) {
+// work begins a turn; news says that no prompt is its reason.
+func (s *server) work(ctx context.Context, news bool) {
+	s.news.end()
+	if !s.following {
+		s.following = true
+		s.stream.WatchTasks(s.session.Tasks, s.Now)
+		s.printed.Add(1)
+		s.wg.Go(func() { defer s.printed.Done(); s.follow(ctx) })
+		s.wg.Go(func() { s.tasks(ctx) })
+		s.wg.Go(func() { s.fragments(ctx) })
+	}
 	turn, cancel := context.WithCancelCause(ctx)
 	s.turn = func() { cancel(troupe.ErrInterrupted) }
 	s.wg.Go(func() {
@@ -300,24 +341,19 @@ func (s *server) work(ctx context.Context) {
 		}
 		start := s.Now()
 		end, err := s.session.Run(turn)
-		r := ran{end, s.Now().Sub(start)}
+		r := ran{end, s.Now().Sub(start), news}
 		if errors.Is(err, session.ErrLog) { // the follower will see no end
 			s.end(turnEnd{end, errors.Join(err, s.finish(r))})
 			return
 		}
 		s.ran <- r
 	})
-	if !s.following {
-		s.following = true
-		s.wg.Go(func() { s.follow(ctx) })
-		s.wg.Go(func() { s.fragments(ctx) })
-	}
 }
 
 // end tells the loop that a turn is over.
 func (s *server) end(e turnEnd) {
 	select {
-	case s.over <- e:
+	case s.ended <- e:
 	case <-s.quit:
 	}
 }

@@ -15,10 +15,16 @@ import (
 type ran struct {
 	end  troupe.Ended
 	took time.Duration
+	news bool // no prompt was its reason
 }
 
 // begin prints what stands in front of a turn.
 func (s *server) begin() error {
+	if _, err := s.stream.Pull(); err != nil { // the ends that the turn is about come before it
+		return err
+	}
+	s.paper.Lock()
+	defer s.paper.Unlock()
 	s.stream.About.Model, s.stream.About.Mode = s.session.Next()
 	s.stream.Tally.Turn()
 	if err := s.stream.Begin(); err != nil {
@@ -33,7 +39,9 @@ func (s *server) state(state string) error {
 
 // finish prints the result of a turn.
 func (s *server) finish(r ran) error {
-	if err := s.stream.Finish(cli.Outcome{Ended: r.end, Tally: s.stream.Tally, Took: r.took}); err != nil {
+	s.paper.Lock()
+	defer s.paper.Unlock()
+	if err := s.stream.Finish(cli.Outcome{Ended: r.end, Tally: s.stream.Tally, Took: r.took, News: r.news}); err != nil {
 		return err
 	}
 	return s.state("idle")
@@ -64,11 +72,8 @@ func (s *server) follow(ctx context.Context) {
 		if err != nil {
 			continue // damage of old records was told when the session was opened
 		}
-		s.stream.Tally.Add(r)
-		if broken == nil {
-			if broken = s.record(ctx, r); broken != nil {
-				s.stop(troupe.ErrInterrupted)
-			}
+		if broken = s.add(ctx, r, broken); broken != nil {
+			s.stop(troupe.ErrInterrupted)
 		}
 		s.parts.recorded(r)
 		s.shown.record(r)
@@ -85,6 +90,17 @@ func (s *server) follow(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// add counts a record, and prints it unless the client is gone.
+func (s *server) add(ctx context.Context, r session.Record, broken error) error {
+	s.paper.Lock()
+	defer s.paper.Unlock()
+	s.stream.Tally.Add(r)
+	if broken != nil {
+		return broken
+	}
+	return s.record(ctx, r)
 }
 
 func (s *server) record(ctx context.Context, r session.Record) error {
