@@ -200,8 +200,8 @@ func TestS84ThreeDenialsStopAnAgent(t *testing.T) {
 	}
 	stopped := func(why string) {
 		t.Helper()
-		job := waitUntil(t, s, func(job jobs.Task) bool { return job.Status.Ended() })
-		if job.Status != jobs.Killed || !strings.Contains(job.Reason, "denied by the user") || !strings.Contains(job.Reason, why) {
+		job := waitUntil(t, s, func(job jobs.Task) bool { return job.Status.Ended() && strings.Contains(job.Reason, why) })
+		if job.Status != jobs.Killed || !strings.Contains(job.Reason, "denied by the user") {
 			t.Errorf("%+v", job)
 		}
 		untilIdle(t, s)
