@@ -230,3 +230,14 @@ func removeInPlace(dir string, lock *flock.Flock) error {
 
 // removed begins the name of a session that is being deleted. No ID does.
 const removed = ".removed-"
+
+// InUse reports whether a process has the session in dir open.
+func InUse(dir string) (bool, error) {
+	lock := flock.New(filepath.Join(dir, "lock"), flock.SetPermissions(0o600))
+	free := false
+	err := statefile.Retry(func() (err error) { free, err = lock.TryRLock(); return err })
+	if err != nil {
+		return false, fmt.Errorf("look whether session %s is in use: %w", filepath.Base(dir), statefile.Explain(err))
+	}
+	return !free, lock.Close()
+}

@@ -174,7 +174,7 @@ func (p *program) command(args []string) *cobra.Command {
 	}
 	_ = root.RegisterFlagCompletionFunc("model", p.modelNames) // it exists
 	if !prints(args) {
-		root.AddCommand(p.demo(), p.sessions(), p.cost(), p.cache(), p.agents(), p.modelsCommand(), p.doctor(), p.trust())
+		root.AddCommand(p.demo(), p.sessions(), p.cost(), p.cache(), p.tasksCommand(), p.agents(), p.modelsCommand(), p.doctor(), p.trust())
 	}
 	return root
 }
