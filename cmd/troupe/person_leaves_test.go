@@ -152,3 +152,45 @@ func TestPrintAtATerminalAsksNobody(t *testing.T) {
 		t.Error("it was written")
 	}
 }
+
+// S45: what works in the background is not ended by an interrupt of the turn, wakes
+// the lead when it ends, whatever is being typed, and is ended by the command for it.
+func TestAPersonAndTheBackground(t *testing.T) {
+	b := newBench(t, 0)
+	b.provider.Respond(func(r *troupetest.Request) troupetest.Reply {
+		last := r.Messages[len(r.Messages)-1].Content.Text()
+		first := r.FirstUser()
+		switch {
+		case strings.Contains(first, "stay there") && len(r.Messages) == 1:
+			return troupetest.Reply{Message: troupetest.Use(call("c2", "Bash", `{"command":"`+tree+`"}`))}
+		case strings.Contains(last, "begin"):
+			return troupetest.Reply{Message: troupetest.Use(call("c1", "Agent", `{"description":"the child","prompt":"stay there","name":"kid","run_in_background":true}`))}
+		case strings.Contains(last, "hang"):
+			return troupetest.Reply{Message: troupetest.Use(call("c3", "Bash", `{"command":"touch hangs; sleep 1000"}`))}
+		case strings.Contains(last, "<task-notification>"):
+			return troupetest.Reply{Message: troupetest.Say("I have heard of it.")}
+		}
+		return troupetest.Reply{Message: troupetest.Say("It works.")}
+	})
+	p := b.sit(t, "--dangerously-skip-permissions")
+	p.types("begin")
+	p.sees("It works.")
+	waitFor(t, "the tree to run", func() bool { return b.is("started") })
+	p.types("hang")
+	waitFor(t, "the turn to hang", func() bool { return b.is("hangs") })
+	p.keys("\x03")
+	p.sees("interrupted")
+	p.types("/tasks")
+	p.sees(`"the child" (kid) runs`)
+	if len(b.alive(t)) == 0 {
+		t.Error("the interrupt has ended what works in the background")
+	}
+	p.types("/stop kid")
+	p.sees("killed")
+	p.sees("I have heard of it.")
+	p.leavesNothing()
+	p.types("/tasks")
+	p.sees("nothing runs in the background")
+	p.keys("\x04")
+	p.left(0)
+}

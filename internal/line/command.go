@@ -14,6 +14,9 @@ const help = `/help              this
 /model [NAME]      the model that answers from the next request on
 /mode [MODE]       the permission mode: %s
 /compact [WORDS]   cut the conversation short; the words say what must stay
+/tasks             what works in the background
+/stop ID           end one of these, or all
+/background        let the lead go on without the agents that it waits for
 /cost              what this session has cost
 /resume [ID]       the sessions of this directory, or go on with one of them
 /quit              leave; so does Ctrl-D
@@ -41,6 +44,12 @@ func (r *room) command(ctx context.Context, line string) {
 		if !r.running {
 			r.run(ctx)
 		}
+	case "/tasks":
+		r.tasks()
+	case "/stop":
+		r.stop(ctx, rest)
+	case "/background":
+		r.background(ctx)
 	case "/cost":
 		r.print(cli.Bill(r.tally))
 	case "/resume":

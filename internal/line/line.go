@@ -132,6 +132,10 @@ func (f *Face) Run(ctx context.Context, s *host.Session, first string) (exit Exi
 	for !r.left {
 		r.step(ctx)
 	}
+	r.hush()
+	if r.exit != Broken { // who is out of patience does not wait
+		r.stopping.Wait()
+	}
 	return r.exit, r.said, r.failed
 }
 
@@ -161,6 +165,8 @@ type room struct {
 	waiting    int             // prompts that the lead has not taken yet
 	stopped    bool            // the person has interrupted this turn
 	draft      string          // lines so far that ended in a backslash
+	news       listening       // for the background
+	stopping   sync.WaitGroup  // of tasks that the person has stopped
 	open       []question      // that wait for the person
 	answered   map[string]bool // questions, by their IDs
 	started    map[string]bool // calls, by agent and ID
@@ -237,6 +243,8 @@ func (r *room) step(ctx context.Context) {
 		r.delivered(err)
 	case end := <-r.ended:
 		r.end = &end
+	case <-r.news.come:
+		r.run(ctx)
 	case <-gone:
 		r.leave(Quit)
 	}
@@ -344,6 +352,7 @@ func (r *room) delivered(err error) {
 
 // run begins a turn.
 func (r *room) run(ctx context.Context) {
+	r.hush()
 	r.running, r.stopped, r.closing, r.end = true, false, false, nil
 	r.began = r.face.Now()
 	r.turn = &cli.Tally{Price: r.face.Price, Model: r.model}
@@ -369,6 +378,8 @@ func (r *room) settle(ctx context.Context) {
 		r.left = true
 	case r.waiting > 0 && (r.end == nil || again(r.end.end.Reason)):
 		r.run(ctx)
+	default:
+		r.listen(ctx)
 	}
 }
 
@@ -387,6 +398,9 @@ func (r *room) record(rec session.Record) {
 	case troupe.Received:
 		if lead && ev.From == "user" && r.waiting > 0 {
 			r.waiting--
+		}
+		if lead && ev.From == "task" {
+			r.heard(ev.ID)
 		}
 	case troupe.Replied:
 		if lead {
