@@ -34,20 +34,20 @@ type place struct {
 // names are those of the models, by dialect.
 var names = map[troupetest.Dialect]string{troupetest.Anthropic: "anthropic/claude-haiku-4-5", troupetest.OpenAI: "openai/gpt-5-mini"}
 
-func newPlace(t *testing.T) *place {
+func newPlace(t *testing.T, opts ...troupetest.Option) *place {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return placeIn(t, root)
+	return placeIn(t, root, opts...)
 }
 
 // placeIn is a place in a directory, where one may have been before.
-func placeIn(t *testing.T, root string) *place {
+func placeIn(t *testing.T, root string, opts ...troupetest.Option) *place {
 	t.Helper()
 	p := &place{home: filepath.Join(root, "home"), user: filepath.Join(root, "user"), dir: filepath.Join(root, "dir"),
-		provider: troupetest.NewProvider(t, troupetest.Key(key)), model: names[troupetest.Anthropic]}
+		provider: troupetest.NewProvider(t, append(opts, troupetest.Key(key))...), model: names[troupetest.Anthropic]}
 	for _, dir := range []string{p.home, p.user, p.dir} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)

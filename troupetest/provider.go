@@ -30,6 +30,8 @@ type Provider struct {
 	models   []string
 	tolerant bool
 	now      func() time.Time
+	keep     int // requests; 0 is all
+	forgot   int // so many requests
 	memory   *memory
 	cache    *promptCache
 
@@ -65,6 +67,10 @@ func Clock(now func() time.Time) Option { return func(p *Provider) { p.now = now
 // CacheAge is how long a prompt stays in the simulated cache after its last use, by
 // the provider's [Clock]; without it, it is five minutes.
 func CacheAge(d time.Duration) Option { return func(p *Provider) { p.cache.age = d } }
+
+// KeepLast makes the provider forget what was in requests but for the latest n: of
+// the others only their usage and their end are known. For tests of memory.
+func KeepLast(n int) Option { return func(p *Provider) { p.keep = n } }
 
 // NewProvider starts a provider that ends with the test.
 func NewProvider(t testing.TB, opts ...Option) *Provider {
@@ -272,6 +278,10 @@ func (p *Provider) record(d Dialect, w wire, hr *http.Request, raw []byte) *Requ
 		}
 		p.requests = append(p.requests, r)
 		r.Number = len(p.requests)
+		for ; p.keep > 0 && p.forgot < len(p.requests)-p.keep && p.requests[p.forgot].Ended; p.forgot++ {
+			o := p.requests[p.forgot]
+			o.Request, o.Body, o.Unmarked, o.Header = troupe.Request{}, nil, nil, nil
+		}
 	})
 	return r
 }
